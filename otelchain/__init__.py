@@ -1,0 +1,41 @@
+"""See what a LangChain or LangGraph application did.
+
+Public names are loaded on first use (PEP 562), so that ``import otelchain`` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from otelchain.errors import ConfigurationError as ConfigurationError
+    from otelchain.errors import OtelchainError as OtelchainError
+    from otelchain.errors import RedactionPolicyError as RedactionPolicyError
+    from otelchain.handler import OtelCallbackHandler as OtelCallbackHandler
+    from otelchain.provider import configure as configure
+    from otelchain.redaction import Redactor as Redactor
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ConfigurationError": "otelchain.errors",
+    "OtelCallbackHandler": "otelchain.handler",
+    "OtelchainError": "otelchain.errors",
+    "RedactionPolicyError": "otelchain.errors",
+    "Redactor": "otelchain.redaction",
+    "configure": "otelchain.provider",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'otelchain' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
