@@ -1,0 +1,9 @@
+"""Redaction: text and JSON-like trees in, the same without secrets out.
+
+:class:`Redactor` is the one door. ``otelchain.content`` passes every value through it before the
+value becomes a span attribute, so no processor, exporter or file ever holds the original.
+"""
+
+from otelchain.redaction.redactor import Redactor
+
+__all__ = ["Redactor"]
