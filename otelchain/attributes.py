@@ -1,0 +1,95 @@
+"""Every attribute name that is set on a span, with the document it comes from.
+
+Three families, and no name is spelled anywhere else:
+
+- ``gen_ai.*``, ``error.type``, ``exception.*``, ``user.id``: OpenTelemetry semantic conventions
+  (the GenAI ones live in open-telemetry/semantic-conventions-genai; newest spellings are written).
+- ``langgraph.*``: what LangGraph puts into a run's metadata, under its own names.
+- ``otelchain.*``: what LangChain knows and no convention names.
+"""
+
+from typing import Final
+
+# --- OpenTelemetry GenAI: docs/gen-ai/gen-ai-spans.md ---------------------------------------
+GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
+GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
+GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
+GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+GEN_AI_REQUEST_TOP_P: Final = "gen_ai.request.top_p"
+GEN_AI_REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+GEN_AI_REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+GEN_AI_REQUEST_SEED: Final = "gen_ai.request.seed"
+GEN_AI_REQUEST_FREQUENCY_PENALTY: Final = "gen_ai.request.frequency_penalty"
+GEN_AI_REQUEST_PRESENCE_PENALTY: Final = "gen_ai.request.presence_penalty"
+GEN_AI_REQUEST_CHOICE_COUNT: Final = "gen_ai.request.choice.count"
+GEN_AI_REQUEST_STREAM: Final = "gen_ai.request.stream"
+GEN_AI_REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"  # content: redacted
+GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
+GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
+GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"  # seconds
+GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"  # cached tokens included
+GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_USAGE_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_USAGE_CACHE_WRITE: Final = "gen_ai.usage.cache_write.input_tokens"
+GEN_AI_USAGE_REASONING: Final = "gen_ai.usage.reasoning.output_tokens"
+GEN_AI_USAGE_AUDIO_INPUT: Final = "gen_ai.usage.audio.input_tokens"
+GEN_AI_USAGE_AUDIO_OUTPUT: Final = "gen_ai.usage.audio.output_tokens"
+GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"  # content, JSON text
+GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"  # content, JSON text
+GEN_AI_TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"  # content, JSON text
+GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
+GEN_AI_TOOL_TYPE: Final = "gen_ai.tool.type"
+GEN_AI_TOOL_DESCRIPTION: Final = "gen_ai.tool.description"  # content
+GEN_AI_TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+GEN_AI_TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"  # content, JSON text
+GEN_AI_TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"  # content, JSON text
+GEN_AI_RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"  # content
+GEN_AI_RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"  # JSON text
+GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
+GEN_AI_WORKFLOW_NAME: Final = "gen_ai.workflow.name"
+
+# --- OpenTelemetry general: error, exception and user attributes ------------------------------
+ERROR_TYPE: Final = "error.type"
+EXCEPTION_EVENT: Final = "exception"
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_MESSAGE: Final = "exception.message"  # content
+EXCEPTION_STACKTRACE: Final = "exception.stacktrace"  # content
+USER_ID: Final = "user.id"
+
+# --- LangGraph: langgraph/pregel/_algo.py (run metadata) ---------------------------------------
+LANGGRAPH_NODE: Final = "langgraph.node"
+LANGGRAPH_STEP: Final = "langgraph.step"
+LANGGRAPH_PATH: Final = "langgraph.path"  # JSON text
+LANGGRAPH_TRIGGERS: Final = "langgraph.triggers"  # string[]
+LANGGRAPH_CHECKPOINT_NS: Final = "langgraph.checkpoint_ns"
+LANGGRAPH_CHECKPOINT_ID: Final = "langgraph.checkpoint_id"
+
+# --- otelchain -----------------------------------------------------------------------------------
+RUN_ID: Final = "otelchain.run.id"
+RUN_PARENT_ID: Final = "otelchain.run.parent_id"
+RUN_TYPE: Final = "otelchain.run.type"  # chain, llm, chat_model, tool, retriever, prompt, parser
+RUN_NAME: Final = "otelchain.run.name"
+RUN_STATUS: Final = "otelchain.run.status"  # otelchain.facts.Status
+RUN_END_REASON: Final = "otelchain.run.end_reason"  # why a run was ended that never reported an end
+RUN_PARENT_UNKNOWN: Final = "otelchain.run.parent_unknown"  # parent run id was never seen started
+TAGS: Final = "otelchain.tags"  # string[], redacted
+METADATA: Final = "otelchain.metadata"  # JSON text, redacted
+INPUT: Final = "otelchain.input"  # content, JSON text
+OUTPUT: Final = "otelchain.output"  # content, JSON text
+INPUT_KIND: Final = "otelchain.input.kind"  # type name of the input: dict, Command, NoneType, …
+TRUNCATED_SUFFIX: Final = ".truncated"  # true beside a content attribute that was cut
+RETRY_ATTEMPT: Final = "otelchain.retry.attempt"  # from the tag retry:attempt:N, 2 = second try
+DOCUMENT_COUNT: Final = "otelchain.retrieval.document_count"
+PROMPT_TEMPLATE: Final = (
+    "otelchain.prompt.template"  # content, JSON text; the variables are the input
+)
+INTERRUPT_IDS: Final = "otelchain.interrupt.ids"  # string[]
+INTERRUPT_VALUE: Final = "otelchain.interrupt.value"  # content, JSON text
+RESUMED: Final = "otelchain.run.resumed"  # true on the root run that a Command or None resumed
+EVENT_DATA: Final = "otelchain.event.data"  # content, JSON text
+RETRY_EVENT: Final = "otelchain.retry"
+TEXT_EVENT: Final = "otelchain.text"
+AGENT_ACTION_EVENT: Final = "otelchain.agent.action"
+AGENT_FINISH_EVENT: Final = "otelchain.agent.finish"

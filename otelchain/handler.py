@@ -1,0 +1,273 @@
+"""LangChain's callbacks → spans: one short method per hook, which starts, notes or ends a run.
+
+No callback attaches the OpenTelemetry context: under async a start and its end run in different
+contexts, so an attached context would leak into the application. Parents come from `OpenRuns`.
+"""
+
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from opentelemetry import trace
+
+from otelchain import __version__, lifetime, payloads, status
+from otelchain import attributes as names
+from otelchain.content import Attributes, ContentGate
+from otelchain.messages import message_json, prompt_json
+from otelchain.provider import current_provider
+from otelchain.recorder import RunRecorder
+from otelchain.redaction import Redactor
+from otelchain.run_facts import run_start
+from otelchain.runs import OpenRuns
+from otelchain.settings import HandlerSettings
+
+if TYPE_CHECKING:
+    _Base = BaseCallbackHandler
+else:
+    try:
+        # Only its subclasses are told of interrupts and resumes.
+        from langgraph.callbacks import GraphCallbackHandler as _Base
+    except ImportError:
+        _Base = BaseCallbackHandler
+
+_log = logging.getLogger("otelchain")
+_Hook = TypeVar("_Hook", bound=Callable[..., None])
+
+
+def _guarded(hook: _Hook) -> _Hook:
+    """Keep our own failures out of the application: log each kind once, and go on."""
+
+    @functools.wraps(hook)
+    def call(self: "OtelCallbackHandler", *args: Any, **kwargs: Any) -> None:
+        try:
+            hook(self, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the application must not notice
+            self._report(hook.__name__, error)
+
+    return call  # type: ignore[return-value]
+
+
+class OtelCallbackHandler(_Base):
+    """Turn every chain, model, tool and retriever run into an OpenTelemetry span.
+
+    Thread-safe; one handler serves a whole application, sync and async. A run that is reported
+    twice (the handler attached in two places) gives one span. Content is redacted before it
+    becomes an attribute, so no processor or exporter ever holds the original.
+
+    Args:
+        tracer_provider: Where spans go; the one `configure` made, else OpenTelemetry's global one.
+        redactor: What is taken out of every text; the default policy of `Redactor` when None.
+        capture_content: False records no inputs, outputs, documents or error texts, only names,
+            ids, counts, tokens and times. None reads ``OTELCHAIN_CAPTURE_CONTENT``.
+        run_inline: True runs the hooks in the caller's thread, also under async, where LangChain
+            otherwise spends about 250 µs per event on a thread hop. langchain-core then does not
+            call ``on_llm_start`` of *other*, non-inline handlers for plain (non-chat) models that
+            are called async; pass False if you depend on such a handler.
+
+    Raises:
+        ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read.
+
+    Example:
+        ``chain.with_config(callbacks=[OtelCallbackHandler()])``
+    """
+
+    def __init__(
+        self,
+        tracer_provider: trace.TracerProvider | None = None,
+        *,
+        redactor: Redactor | None = None,
+        capture_content: bool | None = None,
+        run_inline: bool = True,
+    ) -> None:
+        settings = HandlerSettings.from_environment()
+        capture = settings.capture_content if capture_content is None else capture_content
+        self.run_inline = run_inline
+        self._reported: set[str] = set()
+        self._gate = ContentGate(
+            redactor or Redactor(), capture=capture, max_value_bytes=settings.max_value_bytes
+        )
+        tracer = (tracer_provider or current_provider()).get_tracer("otelchain", __version__)
+        runs = OpenRuns(settings.max_open_runs, settings.max_run_age_seconds)
+        self._recorder = RunRecorder(tracer, self._gate, runs)
+        lifetime.watch(self)
+
+    # --- chains, prompts, parsers, graphs and their nodes -------------------------------------
+
+    @_guarded
+    def on_chain_start(self, serialized: Any, inputs: Any, **event: Any) -> None:
+        """Start a run of any type that LangChain reports as a chain."""
+        start = run_start(event.get("run_type") or "chain", serialized, event)
+
+        def payload() -> Attributes:
+            # A stream's input is a placeholder here; the real one comes with the end.
+            deferred = event.get("defers_inputs")
+            found = {} if deferred else payloads.chain_input(self._gate, inputs)
+            if start.run_type == "prompt":
+                found.update(payloads.template(self._gate, serialized))
+            return found
+
+        self._recorder.start(start, payload)
+
+    @_guarded
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **event: Any) -> None:
+        """End a run; a graph that paused for a human ends as interrupted."""
+        self._recorder.end(
+            run_id, lambda: self._deferred_input(event) | payloads.chain_output(self._gate, outputs)
+        )
+
+    @_guarded
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
+        """End a run that raised; control flow is told apart from failure."""
+        self._recorder.fail(run_id, error, lambda: self._deferred_input(event))
+
+    def _deferred_input(self, event: Mapping[str, Any]) -> Attributes:
+        return payloads.chain_input(self._gate, event["inputs"]) if "inputs" in event else {}
+
+    # --- models -------------------------------------------------------------------------------
+
+    @_guarded
+    def on_chat_model_start(self, serialized: Any, messages: Any, **event: Any) -> None:
+        """Start a chat model's run; LangChain calls this once per list of messages."""
+        start = run_start("chat_model", serialized, event)
+        described = (message_json(message) for group in messages for message in group)
+        self._recorder.start(start, lambda: payloads.prompt(self._gate, start, described))
+
+    @_guarded
+    def on_llm_start(self, serialized: Any, prompts: list[str], **event: Any) -> None:
+        """Start a text completion model's run; LangChain calls this once per prompt."""
+        start = run_start("llm", serialized, event)
+        described = map(prompt_json, prompts)
+        self._recorder.start(start, lambda: payloads.prompt(self._gate, start, described))
+
+    @_guarded
+    def on_llm_new_token(self, token: Any, *, run_id: UUID, **event: Any) -> None:
+        """Note when the first token came."""
+        self._recorder.first_token(run_id)
+
+    @_guarded
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note when the first content came; v3 streams report no tokens."""
+        if isinstance(event, Mapping) and event.get("event") == "content-block-delta":
+            self._recorder.first_token(run_id)
+
+    @_guarded
+    def on_llm_end(self, response: Any, *, run_id: UUID, **event: Any) -> None:
+        """End a model's run with its answer, usage and finish reasons."""
+        self._recorder.end(run_id, lambda: payloads.answer(self._gate, response))
+
+    @_guarded
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
+        """End a model's run that raised, with what it had answered so far."""
+        response = event.get("response")
+        partial = response is not None and any(response.generations)
+        self._recorder.fail(
+            run_id, error, lambda: payloads.answer(self._gate, response) if partial else {}
+        )
+
+    # --- tools --------------------------------------------------------------------------------
+
+    @_guarded
+    def on_tool_start(self, serialized: Any, input_str: str, **event: Any) -> None:
+        """Start a tool's run."""
+        arguments = input_str if event.get("inputs") is None else event["inputs"]
+        call_id = event.get("tool_call_id")
+        self._recorder.start(
+            run_start("tool", serialized, event),
+            lambda: payloads.tool_call(self._gate, arguments, call_id, serialized),
+        )
+
+    @_guarded
+    def on_tool_end(self, output: Any, *, run_id: UUID, **event: Any) -> None:
+        """End a tool's run; an error that the tool handed back as its result is told apart."""
+        handled = getattr(output, "status", None) == "error"
+        self._recorder.end(
+            run_id,
+            lambda: payloads.tool_result(self._gate, output),
+            status.HANDLED_ERROR if handled else status.OK,
+        )
+
+    @_guarded
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
+        """End a tool's run that raised."""
+        self._recorder.fail(run_id, error)
+
+    # --- retrievers ---------------------------------------------------------------------------
+
+    @_guarded
+    def on_retriever_start(self, serialized: Any, query: str, **event: Any) -> None:
+        """Start a retriever's run."""
+        self._recorder.start(
+            run_start("retriever", serialized, event), lambda: payloads.query(self._gate, query)
+        )
+
+    @_guarded
+    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **event: Any) -> None:
+        """End a retriever's run with its documents; their number, ids and scores are no content."""
+        self._recorder.end(run_id, lambda: payloads.documents(self._gate, documents))
+
+    @_guarded
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
+        """End a retriever's run that raised."""
+        self._recorder.fail(run_id, error)
+
+    # --- what happens inside a run: span events -----------------------------------------------
+
+    @_guarded
+    def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **event: Any) -> None:
+        """Note an event that the application dispatched."""
+        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, data))
+
+    @_guarded
+    def on_retry(self, retry_state: Any, *, run_id: UUID, **event: Any) -> None:
+        """Note a retry inside a legacy model; other retries are runs of their own."""
+        attempt = int(getattr(retry_state, "attempt_number", 0))
+        self._recorder.note(run_id, names.RETRY_EVENT, lambda: {names.RETRY_ATTEMPT: attempt})
+
+    @_guarded
+    def on_text(self, text: str, *, run_id: UUID, **event: Any) -> None:
+        """Note a text that a legacy chain reported."""
+        self._recorder.note(run_id, names.TEXT_EVENT, lambda: payloads.event(self._gate, text))
+
+    @_guarded
+    def on_agent_action(self, action: Any, *, run_id: UUID, **event: Any) -> None:
+        """Note what a legacy agent decided to do."""
+        name = names.AGENT_ACTION_EVENT
+        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, action))
+
+    @_guarded
+    def on_agent_finish(self, finish: Any, *, run_id: UUID, **event: Any) -> None:
+        """Note how a legacy agent finished."""
+        name = names.AGENT_FINISH_EVENT
+        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, finish))
+
+    @_guarded
+    def on_interrupt(self, event: Any) -> None:
+        """Mark a graph's run as waiting for a human (`langgraph.callbacks`)."""
+        if event.run_id is not None:
+            self._recorder.interrupt(event.run_id, event.interrupts)
+
+    @_guarded
+    def on_resume(self, event: Any) -> None:
+        """Mark a graph's run as the continuation of an interrupted one (`langgraph.callbacks`)."""
+        if event.run_id is not None:
+            self._recorder.resume(event.run_id)
+
+    # --- end of the process -------------------------------------------------------------------
+
+    def end_open_runs(self, reason: str) -> None:
+        """End every open run as abandoned (called at exit)."""
+        self._recorder.end_all(reason)
+
+    def forget_open_runs(self) -> None:
+        """Drop every open run without ending it (called in a forked child)."""
+        self._recorder.runs.forget()
+
+    def _report(self, hook: str, error: Exception) -> None:
+        kind = f"{hook}: {type(error).__name__}"
+        if kind not in self._reported:
+            self._reported.add(kind)
+            # The text of the error may hold content of the application.
+            _log.error("otelchain could not record a run (%s); the application goes on", kind)

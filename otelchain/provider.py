@@ -1,0 +1,165 @@
+"""`configure`: a TracerProvider that sends spans to a collector in batches, and flushes at exit."""
+
+import atexit
+import logging
+import os
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    ConsoleSpanExporter,
+    SimpleSpanProcessor,
+    SpanExporter,
+)
+
+from otelchain import lifetime
+from otelchain.errors import ConfigurationError
+
+_log = logging.getLogger("otelchain")
+
+_PROTOCOLS = ("http/protobuf", "grpc")
+_TRACES_PATH = "/v1/traces"
+
+# The last provider that configure() made, and what it was asked for.
+_configured: tuple[dict[str, Any], TracerProvider] | None = None
+
+
+def configure(
+    service_name: str | None = None,
+    endpoint: str | None = None,
+    *,
+    protocol: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    resource_attributes: Mapping[str, str] | None = None,
+    set_global: bool = True,
+) -> TracerProvider:
+    """Make a TracerProvider whose spans go to a collector, in batches, and are flushed at exit.
+
+    Every standard ``OTEL_*`` variable is honoured by the OpenTelemetry parts used here; an argument
+    wins over its variable. The handlers made afterwards use this provider unless they are given
+    another. Called again with the same arguments (a notebook cell run twice), it returns the same
+    provider.
+
+    Args:
+        service_name: The resource's ``service.name``; else ``OTEL_SERVICE_NAME`` or
+            ``OTEL_RESOURCE_ATTRIBUTES``.
+        endpoint: Base address of the collector, such as ``http://127.0.0.1:4318``; for HTTP,
+            ``/v1/traces`` is added as for ``OTEL_EXPORTER_OTLP_ENDPOINT``. Default: the variables,
+            then ``http://localhost:4318`` (``4317`` for gRPC).
+        protocol: ``http/protobuf`` (the default) or ``grpc``; else
+            ``OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`` or ``OTEL_EXPORTER_OTLP_PROTOCOL``.
+        headers: Sent with every export, an authorization token for example.
+        resource_attributes: More about the service, such as ``{"service.version": "1.2"}``.
+        set_global: Make this OpenTelemetry's global provider too, if there is none yet, so that
+            the spans of other instrumentations go the same way.
+
+    Raises:
+        ConfigurationError: An argument or variable has a value that cannot be used.
+    """
+    global _configured
+    asked = {
+        "service_name": service_name,
+        "endpoint": endpoint,
+        "protocol": protocol,
+        "headers": dict(headers or {}),
+        "resource_attributes": dict(resource_attributes or {}),
+    }
+    if _configured is not None and _configured[0] == asked:
+        return _configured[1]
+    # No atexit hook of its own: open runs have to be ended before it shuts down.
+    provider = TracerProvider(
+        resource=_resource(service_name, resource_attributes), shutdown_on_exit=False
+    )
+    _add_exporter(provider, endpoint, protocol, headers)
+    atexit.register(_end_and_shut_down, weakref.ref(provider))
+    _configured = (asked, provider)
+    if set_global and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        trace.set_tracer_provider(provider)
+    return provider
+
+
+def current_provider() -> trace.TracerProvider:
+    """Return the provider that `configure` made last, else OpenTelemetry's global one."""
+    return trace.get_tracer_provider() if _configured is None else _configured[1]
+
+
+def _resource(service_name: str | None, more: Mapping[str, str] | None) -> Resource:
+    attributes = dict(more or {})
+    if service_name:
+        attributes[SERVICE_NAME] = service_name
+    return Resource.create(attributes)
+
+
+def _add_exporter(
+    provider: TracerProvider,
+    endpoint: str | None,
+    protocol: str | None,
+    headers: Mapping[str, str] | None,
+) -> None:
+    """Do what ``OTEL_TRACES_EXPORTER`` says; naming an endpoint says otlp."""
+    wanted = "otlp" if endpoint else os.environ.get("OTEL_TRACES_EXPORTER", "otlp").strip()
+    for name in {part.strip() for part in (wanted or "otlp").split(",")}:
+        if name == "otlp":
+            exporter = _otlp_exporter(endpoint, protocol, headers)
+            provider.add_span_processor(BatchSpanProcessor(exporter))
+        elif name == "console":
+            provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
+        elif name != "none":
+            raise ConfigurationError(
+                f"OTEL_TRACES_EXPORTER must be otlp, console or none, not {name!r}"
+            )
+
+
+def _otlp_exporter(
+    endpoint: str | None, protocol: str | None, headers: Mapping[str, str] | None
+) -> SpanExporter:
+    options: dict[str, Any] = {"headers": dict(headers)} if headers else {}
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"endpoint must start with http:// or https://, not {endpoint!r}; "
+            "for example http://127.0.0.1:4318"
+        )
+    if _protocol(protocol) == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
+            OTLPSpanExporter as GrpcExporter,
+        )
+
+        return GrpcExporter(endpoint=endpoint, **options)
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (
+        OTLPSpanExporter as HttpExporter,
+    )
+
+    return HttpExporter(endpoint=_traces_address(endpoint), **options)
+
+
+def _protocol(protocol: str | None) -> str:
+    chosen = (
+        protocol
+        or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
+        or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+        or _PROTOCOLS[0]
+    ).strip()
+    if chosen not in _PROTOCOLS:
+        raise ConfigurationError(
+            f"the OTLP protocol must be one of {', '.join(_PROTOCOLS)}, not {chosen!r}"
+        )
+    return chosen
+
+
+def _traces_address(endpoint: str | None) -> str | None:
+    if endpoint is None:
+        return None  # the exporter reads the variables
+    base = endpoint.rstrip("/")
+    return base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
+
+
+def _end_and_shut_down(provider: "weakref.ref[TracerProvider]") -> None:
+    lifetime.end_all()
+    alive = provider()
+    if alive is not None:
+        alive.shutdown()

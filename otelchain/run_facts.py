@@ -1,0 +1,222 @@
+"""A run's start → span name, kind and attributes. Pure: no span, no clock, no state.
+
+`RunStart` is what a start hook knows; the functions below read names, tags, metadata and
+LangGraph's fields out of it. What a sampler may want to see is all known at the start.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+from opentelemetry.trace import SpanKind
+
+from otelchain import attributes as names
+from otelchain import model_facts
+from otelchain.content import Attributes, ContentGate
+from otelchain.snapshot import snapshot
+
+# Run metadata that LangChain and LangGraph write themselves: recorded with content capture off.
+_LANGGRAPH_KEYS = frozenset(
+    {
+        "langgraph_node",
+        "langgraph_step",
+        "langgraph_path",
+        "langgraph_triggers",
+        "langgraph_checkpoint_ns",
+        "checkpoint_ns",
+        "checkpoint_id",
+    }
+)
+_OWN_METADATA = _LANGGRAPH_KEYS | {
+    "assistant_id",
+    "graph_id",
+    "lc_agent_name",
+    "lc_versions",
+    "ls_embedding_model",
+    "ls_embedding_provider",
+    "ls_integration",
+    "ls_max_tokens",
+    "ls_model_name",
+    "ls_model_type",
+    "ls_provider",
+    "ls_retriever_name",
+    "ls_temperature",
+    "ls_vector_store_provider",
+    "run_id",
+    "task_id",
+}
+_OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "retry:attempt:", "langsmith:hidden")
+_MAX_PATH_BYTES = 4_096  # a path is a handful of names and numbers
+_RETRY_TAG = "retry:attempt:"
+_SESSION_KEYS = ("session_id", "conversation_id", "thread_id")
+
+_OPERATIONS = {
+    "chat_model": "chat",
+    "llm": "text_completion",
+    "retriever": "retrieval",
+    "tool": "execute_tool",
+}
+_CLIENT_TYPES = frozenset({"chat_model", "llm", "retriever"})
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """What the start hook of any run type knows."""
+
+    run_id: UUID
+    parent_run_id: UUID | None
+    run_type: str
+    name: str
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # invocation_params of a model
+
+
+def run_start(
+    run_type: str, serialized: Mapping[str, Any] | None, event: Mapping[str, Any]
+) -> RunStart:
+    """Take what every start hook of LangChain passes by keyword."""
+    return RunStart(
+        event["run_id"],
+        event.get("parent_run_id"),
+        run_type,
+        event.get("name") or _serialized_name(serialized) or run_type,
+        event.get("tags") or (),
+        event.get("metadata") or {},
+        event.get("invocation_params") or {},
+    )
+
+
+def _serialized_name(serialized: Mapping[str, Any] | None) -> str | None:
+    if not serialized:
+        return None
+    path = serialized.get("id") or [None]
+    name: str | None = serialized.get("name") or path[-1]
+    return name
+
+
+def span_kind(start: RunStart) -> SpanKind:
+    """CLIENT for what calls out to a model or an index (GenAI spans), INTERNAL for the rest."""
+    return SpanKind.CLIENT if start.run_type in _CLIENT_TYPES else SpanKind.INTERNAL
+
+
+def start_attributes(start: RunStart, gate: ContentGate) -> Attributes:
+    """Everything known at the start that is no payload."""
+    attributes: Attributes = {
+        names.RUN_ID: str(start.run_id),
+        names.RUN_TYPE: start.run_type,
+    }
+    if start.parent_run_id is not None:
+        attributes[names.RUN_PARENT_ID] = str(start.parent_run_id)
+    attributes.update(gate.facts(_chosen_by_user(start)))
+    attributes.update(_langgraph(start.metadata))
+    attributes.update(_tags(start.tags, gate))
+    attributes.update(_metadata(start.metadata, gate))
+    return attributes
+
+
+def span_name(attributes: Attributes) -> str:
+    """Follow the GenAI conventions: ``{operation} {model or tool or agent}``, else the run's name.
+
+    Reads the attributes of `start_attributes`, so the name is redacted as they are.
+    """
+    operation = attributes.get(names.GEN_AI_OPERATION_NAME)
+    name = attributes[names.RUN_NAME]
+    if operation is None or operation == "invoke_workflow":
+        return str(name)
+    return f"{operation} {attributes.get(names.GEN_AI_REQUEST_MODEL) or name}"
+
+
+def _chosen_by_user(start: RunStart) -> dict[str, Any]:
+    """Names and ids that the application chose; they pass the redactor together."""
+    chosen: dict[str, Any] = {names.RUN_NAME: start.name}
+    chosen.update(_operation(start))
+    session = _first_text(start.metadata, _SESSION_KEYS)
+    if session:
+        chosen[names.GEN_AI_CONVERSATION_ID] = session
+    user = _first_text(start.metadata, ("user_id",))
+    if user:
+        chosen[names.USER_ID] = user
+    return chosen
+
+
+def _operation(start: RunStart) -> dict[str, Any]:
+    agent = start.metadata.get("lc_agent_name")
+    found: dict[str, Any] = {names.GEN_AI_AGENT_NAME: agent} if agent else {}
+    operation = _OPERATIONS.get(start.run_type)
+    if operation is None:
+        # create_agent announces its agents in lc_agent_name; no run is an agent by its name alone.
+        if start.run_type == "chain" and agent and start.name == agent:
+            operation = "invoke_agent"
+        elif start.run_type == "chain" and start.parent_run_id is None:
+            operation = "invoke_workflow"
+            found[names.GEN_AI_WORKFLOW_NAME] = start.name
+    if operation:
+        found[names.GEN_AI_OPERATION_NAME] = operation
+    if start.run_type == "tool":
+        found[names.GEN_AI_TOOL_NAME] = start.name
+        found[names.GEN_AI_TOOL_TYPE] = "function"
+    if start.run_type in {"chat_model", "llm"}:
+        found.update(_model(start))
+    return found
+
+
+def _model(start: RunStart) -> dict[str, Any]:
+    found: dict[str, Any] = dict(model_facts.request(start.metadata, start.parameters))
+    provider = model_facts.provider(start.metadata)
+    if provider:
+        found[names.GEN_AI_PROVIDER_NAME] = provider
+    model = model_facts.model(start.metadata, start.parameters)
+    if model:
+        found[names.GEN_AI_REQUEST_MODEL] = model
+    return found
+
+
+def _langgraph(metadata: Mapping[str, Any]) -> Attributes:
+    """LangGraph's own fields, needed to rebuild a trajectory; all content-free."""
+    node = metadata.get("langgraph_node")
+    if node is None:
+        return {}
+    found: Attributes = {names.LANGGRAPH_NODE: str(node)}
+    step = metadata.get("langgraph_step")
+    if isinstance(step, int):
+        found[names.LANGGRAPH_STEP] = step
+    path = snapshot(metadata.get("langgraph_path") or (), _MAX_PATH_BYTES).tree
+    found[names.LANGGRAPH_PATH] = orjson.dumps(path).decode()
+    found[names.LANGGRAPH_TRIGGERS] = [str(t) for t in metadata.get("langgraph_triggers") or ()]
+    found[names.LANGGRAPH_CHECKPOINT_NS] = str(
+        metadata.get("langgraph_checkpoint_ns") or metadata.get("checkpoint_ns") or ""
+    )
+    if metadata.get("checkpoint_id"):
+        found[names.LANGGRAPH_CHECKPOINT_ID] = str(metadata["checkpoint_id"])
+    return found
+
+
+def _tags(tags: Sequence[str], gate: ContentGate) -> Attributes:
+    kept = [tag for tag in tags if gate.capture or tag.startswith(_OWN_TAGS)]
+    found: Attributes = {names.TAGS: [gate.fact(tag) for tag in kept]} if kept else {}
+    for tag in tags:
+        number = tag.removeprefix(_RETRY_TAG)
+        if number != tag and number.isdecimal():
+            found[names.RETRY_ATTEMPT] = int(number)
+    return found
+
+
+def _metadata(metadata: Mapping[str, Any], gate: ContentGate) -> Attributes:
+    """What no other attribute holds; without content capture, only what LangChain wrote itself."""
+    kept = {
+        key: value
+        for key, value in metadata.items()
+        if key not in _LANGGRAPH_KEYS and (key in _OWN_METADATA or gate.capture)
+    }
+    return gate.fact_json(names.METADATA, kept) if kept else {}
+
+
+def _first_text(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    for key in keys:
+        value = metadata.get(key)
+        if value is not None and value != "":
+            return str(value)
+    return None

@@ -1,0 +1,103 @@
+"""Settings of the application side, read once from the environment.
+
+Each setting is one field of `HandlerSettings`; its variable and its help text travel in the field's
+metadata, and the table in the README is generated from there.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from otelchain.errors import ConfigurationError
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off"}
+
+#: The standard GenAI variable and what each of its values means for content on spans
+#: (opentelemetry-util-genai, environment_variables.py; true and false are its older values).
+GENAI_CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_GENAI_CAPTURE = {
+    "no_content": False,
+    "event_only": False,
+    "span_only": True,
+    "span_and_event": True,
+    "false": False,
+    "true": True,
+}
+
+
+def _setting(default: Any, variable: str, help_text: str) -> Any:
+    return field(default=default, metadata={"variable": variable, "help": help_text})
+
+
+@dataclass(frozen=True)
+class HandlerSettings:
+    """What a handler records and how much of it it keeps.
+
+    Raises:
+        ConfigurationError: A variable holds a value that cannot be read; the text names it.
+    """
+
+    capture_content: bool = _setting(
+        True,
+        "OTELCHAIN_CAPTURE_CONTENT",
+        "Record inputs, outputs, prompts, documents and error texts (redacted). `false` keeps only "
+        f"names, ids, counts, tokens and times. `{GENAI_CAPTURE_VARIABLE}` is honoured when this "
+        "is not set.",
+    )
+    # A 30,000-token prompt is about 120 KB; walking and redacting this much takes about a
+    # millisecond, so a huge payload cannot hold up the event loop.
+    max_value_bytes: int = _setting(
+        131_072, "OTELCHAIN_MAX_VALUE_BYTES", "Largest input or output kept of one run, in bytes."
+    )
+    # 10,000 open runs hold about 60 MB; an application with more of them has lost their ends.
+    max_open_runs: int = _setting(
+        10_000,
+        "OTELCHAIN_MAX_OPEN_RUNS",
+        "Most runs open at once; beyond it the oldest is ended as `abandoned`.",
+    )
+    max_run_age_seconds: int = _setting(
+        86_400,
+        "OTELCHAIN_MAX_RUN_AGE_SECONDS",
+        "A run open for longer is ended as `abandoned`.",
+    )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "HandlerSettings":
+        """Read every setting that the environment names; the others keep their default."""
+        environment = os.environ if environment is None else environment
+        values: dict[str, Any] = {}
+        for setting in fields(cls):
+            variable = setting.metadata["variable"]
+            text = environment.get(variable, "").strip()
+            if text:
+                values[setting.name] = _parse(variable, text, type(setting.default))
+        values.setdefault("capture_content", _genai_capture(environment))
+        return cls(**values)
+
+
+def _parse(variable: str, text: str, kind: type) -> Any:
+    if kind is bool:
+        return _boolean(variable, text)
+    if not text.isdecimal() or int(text) == 0:
+        raise ConfigurationError(f"{variable} must be a whole number above 0, not {text!r}")
+    return int(text)
+
+
+def _boolean(variable: str, text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ConfigurationError(f"{variable} must be true or false, not {text!r}")
+
+
+def _genai_capture(environment: Mapping[str, str]) -> bool:
+    text = environment.get(GENAI_CAPTURE_VARIABLE, "").strip()
+    if not text:
+        return True
+    if text.lower() not in _GENAI_CAPTURE:
+        choices = ", ".join(sorted(value.upper() for value in _GENAI_CAPTURE))
+        raise ConfigurationError(f"{GENAI_CAPTURE_VARIABLE} must be one of {choices}, not {text!r}")
+    return _GENAI_CAPTURE[text.lower()]

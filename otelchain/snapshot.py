@@ -1,0 +1,225 @@
+"""Turn any Python value into a JSON tree at once, within a byte budget and without ever failing.
+
+Stands between the handler and the redaction: a later mutation of the application's object cannot
+change the record, and no object of the application is copied, pickled or kept.
+"""
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+JSONValue = Any
+"""dict[str, JSONValue] | list[JSONValue] | str | int | float | bool | None"""
+
+MAX_DEPTH = 64
+"""Deeper containers are named, not entered; orjson and JSON readers stop at about 250."""
+
+_REDACTION_OVERLAP_BYTES = 8_192  # longer than any token or key block that a rule looks for
+_MAX_REPR_CHARS = 1_000
+_NODE_BYTES = 2  # a comma or colon, and what closes it
+_INT64 = range(-(2**63), 2**64)  # what orjson writes as a number
+_ATOMS = (datetime, date, time, timedelta, Decimal, PurePath, UUID)
+_LISTS = (list, tuple, set, frozenset)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A JSON tree and whether the budget left something out of it."""
+
+    tree: JSONValue
+    truncated: bool
+
+
+def snapshot(
+    value: object, max_bytes: int, redact: Callable[[str], str] = lambda text: text
+) -> Snapshot:
+    """Describe a value as a JSON tree of at most about ``max_bytes`` bytes of UTF-8.
+
+    What does not fit is named in place with its size: a text is cut between two characters and
+    carries the SHA-256 of its whole, a container says how many of its entries are missing. So a
+    5 MB text costs one hash, and a list of a million rows costs the rows that are kept.
+
+    Args:
+        value: Anything, also objects whose ``__repr__`` raises, cycles and locks.
+        max_bytes: The budget.
+        redact: Applied to a text before it is cut: half a secret no longer looks like one.
+
+    >>> snapshot({"at": date(2026, 1, 2), 1: {3}, "nan": float("nan")}, 1000).tree
+    {'at': '2026-01-02', '1': [3], 'nan': 'NaN'}
+    """
+    walk = _Walk(max_bytes, redact)
+    tree = walk.visit(value, 0)
+    return Snapshot(tree, walk.truncated)
+
+
+class _Walk:
+    def __init__(self, max_bytes: int, redact: Callable[[str], str]) -> None:
+        self.left_bytes = max_bytes
+        self.redact = redact
+        self.truncated = False
+        self._open: set[int] = set()  # ids of the containers being entered: a repeat is a cycle
+
+    def visit(self, value: object, depth: int) -> JSONValue:
+        kind = type(value)
+        if kind is str:
+            return self.text(value)  # type: ignore[arg-type]
+        self.left_bytes -= _NODE_BYTES
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return value if value in _INT64 else str(value)
+        if kind is float:
+            return value if math.isfinite(value) else _float_name(value)  # type: ignore[arg-type]
+        try:
+            return self.enter(value, kind, depth)
+        except Exception as error:  # noqa: BLE001 - an object of the application may do anything
+            return f"<{_type_name(value)}: {type(error).__name__}>"
+
+    def text(self, value: str) -> str:
+        if value.isascii():
+            size = len(value)
+        else:
+            encoded = utf8(value)
+            size = len(encoded)
+            value = encoded.decode()
+        left = self.left_bytes
+        self.left_bytes = left - size - _NODE_BYTES
+        return value if size <= left else self.cut(value, size, max(left, 0))
+
+    def cut(self, value: str, size: int, keep_bytes: int) -> str:
+        self.truncated = True
+        encoded = value.encode()
+        window = encoded[: keep_bytes + _REDACTION_OVERLAP_BYTES].decode(errors="ignore")
+        kept = self.redact(window).encode()[:keep_bytes].decode(errors="ignore")
+        return f"{kept}… [cut: {size} bytes, sha256 {sha256(encoded).hexdigest()}]"
+
+    def enter(self, value: object, kind: type, depth: int) -> JSONValue:
+        if kind is not dict and kind is not list:
+            if isinstance(value, (str, int, float, enum.Enum)):
+                return self.visit(_plain(value), depth)
+            if isinstance(value, (bytes, bytearray, memoryview)):
+                return f"<{len(value)} bytes>"
+            if isinstance(value, _ATOMS):
+                return self.text(_atom(value))
+        if id(value) in self._open:
+            return f"<cycle: {_type_name(value)}>"
+        if depth >= MAX_DEPTH:
+            return f"<nested too deep: {_type_name(value)}>"
+        self._open.add(id(value))
+        try:
+            return self.container(value, depth + 1)
+        finally:
+            self._open.discard(id(value))
+
+    def container(self, value: object, depth: int) -> JSONValue:
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        if isinstance(value, _LISTS):
+            return self.sequence(value, depth)
+        members = _fields(value)
+        if members is not None:
+            return self.mapping(members, depth)
+        return self.text(_described(value))
+
+    def mapping(self, value: Mapping[Any, object], depth: int) -> dict[str, JSONValue]:
+        tree: dict[str, JSONValue] = {}
+        for key, member in value.items():
+            if self.left_bytes <= 0:
+                return self.rest_of(tree, len(value))
+            name = self.text(key if type(key) is str else _key(key))
+            tree[name] = self.visit(member, depth)
+        return tree
+
+    def rest_of(self, tree: dict[str, JSONValue], size: int) -> dict[str, JSONValue]:
+        self.truncated = True
+        tree["…"] = f"[cut: {size - len(tree)} of {size} entries]"
+        return tree
+
+    def sequence(self, value: Any, depth: int) -> list[JSONValue]:
+        tree: list[JSONValue] = []
+        for member in value:
+            if self.left_bytes <= 0:
+                self.truncated = True
+                tree.append(f"… [cut: {len(value) - len(tree)} of {len(value)} entries]")
+                break
+            tree.append(self.visit(member, depth))
+        return tree
+
+
+def utf8(text: str) -> bytes:
+    """Encode a text; a lone surrogate, which has no encoding, becomes U+FFFD.
+
+    Without this the exporter drops the whole attribute (or the whole batch).
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        paired = text.encode("utf-16-le", "surrogatepass")
+        return paired.decode("utf-16-le", "replace").encode()
+
+
+def _float_name(value: float) -> str:
+    """Write what JSON cannot say: RFC 8259 section 6 has no NaN and no infinity."""
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _plain(value: Any) -> Any:
+    """Take the plain value out of an Enum member or a subclass of str, int or float."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def _atom(value: Any) -> str:
+    return str(value.isoformat()) if isinstance(value, (date, time)) else str(value)
+
+
+def _key(key: object) -> str:
+    """Name a dictionary key as JSON would, or by its repr (tuple keys are common in graphs)."""
+    if key is None or isinstance(key, bool):
+        return "null" if key is None else str(key).lower()
+    return str(key) if isinstance(key, (str, int, float, *_ATOMS)) else _described(key)
+
+
+def _fields(value: object) -> Mapping[str, object] | None:
+    """Read the fields of a dataclass or a pydantic model without calling any of its code."""
+    if isinstance(value, type):
+        return None
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    if hasattr(type(value), "model_fields"):
+        return _model_fields(value)
+    return None
+
+
+def _model_fields(value: object) -> Mapping[str, object]:
+    """Leave out what LangChain's own models (messages, documents) do not fill in."""
+    of_langchain = type(value).__module__.startswith("langchain_core.")
+    return {
+        name: member
+        for name, member in vars(value).items()
+        if not name.startswith("_") and not (of_langchain and member in (None, [], {}))
+    }
+
+
+def _described(value: object) -> str:
+    if type(value).__repr__ is object.__repr__:
+        return f"<{_type_name(value)}>"
+    return repr(value)[:_MAX_REPR_CHARS]
+
+
+def _type_name(value: object) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
