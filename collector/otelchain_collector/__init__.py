@@ -1,0 +1,1 @@
+"""The sidecar: OTLP in, DuckDB rows out, questions answered while it collects."""

@@ -1,0 +1,237 @@
+"""A question in, an `Answer` of JSON values out; the same over HTTP as from the file.
+
+Every function here blocks; call it from a thread that owns the connection.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import duckdb
+import orjson
+import pyarrow as pa
+
+from otelchain_collector.guard import (
+    QueryFailed,
+    check_sql,
+    check_tree,
+    guard,
+    one_line,
+    syntax_tree,
+    walk,
+)
+from otelchain_collector.json_values import JSONValue, json_rows, readable
+from otelchain_queries import Query
+
+__all__ = ["Answer", "Column", "JSONValue", "QueryFailed", "answer_query", "answer_sql", "guard"]
+
+DEFAULT_MAX_ROWS: Final = 1_000
+# The most rows that one answer may have: it is held in memory, here and by the reader.
+MAX_ROWS: Final = 100_000
+MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
+DEFAULT_MAX_SECONDS: Final = 30.0
+_BATCH_ROWS: Final = 2048
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an answer; ``type`` is DuckDB's name for the type it had there."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result as JSON values.
+
+    Attributes:
+        columns: Name and DuckDB type of each column.
+        rows: One list per row, a value per column.
+        has_more: More rows exist than the limit let through.
+    """
+
+    columns: tuple[Column, ...]
+    rows: list[list[JSONValue]]
+    has_more: bool = False
+
+    def to_json(self) -> bytes:
+        """Return the answer as it travels over HTTP."""
+        columns = [{"name": column.name, "type": column.type} for column in self.columns]
+        return orjson.dumps({"columns": columns, "rows": self.rows, "has_more": self.has_more})
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "Answer":
+        """Return what `to_json` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        found = orjson.loads(text)
+        try:
+            columns = tuple(Column(column["name"], column["type"]) for column in found["columns"])
+            return cls(columns, list(found["rows"]), bool(found["has_more"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError("not an answer") from error
+
+
+def answer_query(
+    connection: duckdb.DuckDBPyConnection,
+    query: Query,
+    values: Mapping[str, str],
+    *,
+    max_rows: int = MAX_ROWS,
+    max_seconds: float = DEFAULT_MAX_SECONDS,
+) -> Answer:
+    """Answer a named query.
+
+    Args:
+        connection: A connection or cursor that no other thread uses; it is guarded for good.
+        query: The query.
+        values: Text per parameter; those left out have their default.
+        max_rows: Most rows in the answer.
+        max_seconds: Longest time the query may run.
+
+    Raises:
+        otelchain_queries.QueryError: A parameter is not one of the query's.
+        QueryFailed: A value has the wrong form, the limit of time was reached, or DuckDB refused.
+    """
+    bound = query.bind(values)
+    guard(connection)
+    with _reading(connection, max_seconds):
+        tree = syntax_tree(connection, query.sql)
+        check_tree(tree)
+        _check_values(connection, query.name, tree, bound)
+        # An empty mapping would be taken for parameters that the statement lacks.
+        relation = connection.sql(query.sql, params=bound or None)
+        return _answer(relation, min(max_rows, MAX_ROWS))
+
+
+def answer_sql(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    *,
+    max_rows: int = DEFAULT_MAX_ROWS,
+    max_seconds: float = DEFAULT_MAX_SECONDS,
+) -> Answer:
+    """Answer one SELECT, or EXPLAIN of one, written by anyone.
+
+    Args:
+        connection: A connection or cursor that no other thread uses; it is guarded for good.
+        sql: The statement.
+        max_rows: Most rows in the answer.
+        max_seconds: Longest time the statement may run.
+
+    Raises:
+        QueryFailed: It is not one SELECT, calls what is not allowed, took too long, or is wrong.
+    """
+    guard(connection)
+    with _reading(connection, max_seconds):
+        check_sql(connection, sql)
+        relation = connection.sql(sql)
+        if relation is None:  # An option of EXPLAIN that prints instead.
+            raise QueryFailed("the statement gives no rows")
+        return _answer(relation, min(max_rows, MAX_ROWS))
+
+
+@contextmanager
+def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Iterator[None]:
+    """Run the block in a read-only transaction, for so long at most, with errors in one line."""
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        connection.interrupt()
+
+    timer = threading.Timer(max_seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        yield
+    except RuntimeError as error:
+        # What DuckDB makes of Ctrl-C.
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
+    # Errors met while Arrow reads the stream arrive as Arrow's own.
+    except (duckdb.Error, OSError, pa.ArrowException) as error:
+        if late.is_set():
+            text = (
+                f"it ran longer than {max_seconds:g} seconds; ask for a shorter time or fewer rows"
+            )
+            raise QueryFailed(text) from error
+        raise QueryFailed(one_line(error)) from error
+    finally:
+        timer.cancel()
+        with suppress(duckdb.Error):  # Never begun.
+            connection.execute("ROLLBACK")
+
+
+def _answer(relation: duckdb.DuckDBPyRelation, max_rows: int) -> Answer:
+    columns = tuple(
+        Column(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+    )
+    reader = readable(relation).to_arrow_reader(_BATCH_ROWS)
+    rows = list(islice(json_rows(_bounded(reader)), max_rows + 1))
+    return Answer(columns, rows[:max_rows], has_more=len(rows) > max_rows)
+
+
+def _bounded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    size_bytes = 0
+    for batch in batches:
+        size_bytes += batch.nbytes
+        if size_bytes > MAX_ANSWER_BYTES:
+            raise QueryFailed(
+                f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
+                "ask for fewer rows or leave out long columns"
+            )
+        yield batch
+
+
+_FORMS: Final = {
+    "BIGINT": "a whole number",
+    "BOOLEAN": "true or false",
+    "DATE": "a date such as 2026-11-30",
+    "DOUBLE": "a number",
+    "INTEGER": "a whole number",
+    "INTERVAL": "a duration such as 5s, 500ms or 2m",
+    "TIMESTAMP": "a UTC time such as 2026-11-30T00:00:00Z",
+    "TIMESTAMP_NS": "a UTC time such as 2026-11-30T00:00:00Z",
+    "UBIGINT": "a whole number that is not negative",
+    "UINTEGER": "a whole number that is not negative",
+}
+
+
+def _check_values(
+    connection: duckdb.DuckDBPyConnection, query: str, tree: Any, values: Mapping[str, str]
+) -> None:
+    """Refuse a value that the cast of its parameter would refuse, by the parameter's name."""
+    for name, kind in sorted(set(_casts(tree))):
+        if kind not in _FORMS or name not in values:
+            continue
+        fits = f"SELECT TRY_CAST($value AS {kind}) IS NOT NULL"
+        if connection.execute(fits, {"value": values[name]}).fetchall() != [(True,)]:
+            raise QueryFailed(f"{query}: {name} must be {_FORMS[kind]}, not {values[name]!r}")
+
+
+def _casts(tree: Any) -> Iterator[tuple[str, str]]:
+    """Yield (parameter, type) for each ``$parameter::type``."""
+    for node in walk(tree):
+        child = node.get("child")
+        if node.get("class") == "CAST" and child and child["class"] == "PARAMETER":
+            yield str(child["identifier"]), _cast_type(node)
+
+
+def _cast_type(cast: dict[str, Any]) -> str:
+    """Return the type of a cast, which DuckDB writes in three ways.
+
+    2.x has the name in ``type_expr``; 1.5 has it in ``cast_type``, as the id, or deeper inside when
+    the storage version is 1.5 as well.
+    """
+    written = cast.get("type_expr") or cast.get("cast_type") or {}
+    names = [node["type_name"] for node in walk(written) if "type_name" in node]
+    return str(names[0] if len(names) == 1 else written.get("id", "")).upper()

@@ -1,0 +1,200 @@
+"""Turn an OTLP request (from a receiver) into rows (for the writer); pure, one bad span at a time.
+
+This is the plain decoder. A faster one has to give the same rows.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from otelchain_collector.anyvalue import attributes_of, to_json
+from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
+from otelchain_collector.rows import RejectedSpan, SpanRow
+
+# 2262-04-11T23:47:16.854775806Z. make_timestamp_ns() refuses the next one ("infinity"), so that a
+# single row with it would break every query of the runs view.
+LAST_TIME_UNIX_NANO = 2**63 - 2
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The spans of one request: those that can be stored and those that cannot."""
+
+    rows: list[SpanRow]
+    rejected: list[RejectedSpan]
+
+
+def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:
+    """Read every span of a request; a span that cannot be stored does not touch its neighbours."""
+    decoded = Decoded([], [])
+    for resource_spans in request.resource_spans:
+        resource = attributes_of(resource_spans.resource.attributes)
+        resource_columns = _resource_columns(resource_spans, to_json(resource))
+        for scope_spans in resource_spans.scope_spans:
+            around = _Around(
+                resource,
+                scope_spans.scope.name,
+                _scope_columns(scope_spans) + resource_columns,
+                received_time_unix_nano,
+            )
+            _decode_spans(scope_spans.spans, around, decoded)
+    return decoded
+
+
+class _Around(NamedTuple):
+    """What the spans of one scope have in common."""
+
+    resource: dict[str, Any]
+    scope_name: str
+    columns: tuple[Any, ...]
+    received_time_unix_nano: int
+
+
+class _BadSpanError(Exception):
+    """The span cannot be stored; the text is the reason."""
+
+
+def _resource_columns(resource_spans: ResourceSpans, attributes: str) -> tuple[Any, ...]:
+    dropped = resource_spans.resource.dropped_attributes_count
+    return (attributes, dropped, resource_spans.schema_url)
+
+
+def _scope_columns(scope_spans: ScopeSpans) -> tuple[Any, ...]:
+    scope = scope_spans.scope
+    attributes = to_json(attributes_of(scope.attributes))
+    dropped = scope.dropped_attributes_count
+    return (scope.name, scope.version, attributes, dropped, scope_spans.schema_url)
+
+
+def _decode_spans(spans: Sequence[Span], around: _Around, decoded: Decoded) -> None:
+    for span in spans:
+        try:
+            decoded.rows.append(_row(span, around))
+        except _BadSpanError as error:
+            decoded.rejected.append(_rejected(span, around, str(error)))
+        except orjson.JSONEncodeError:
+            decoded.rejected.append(_rejected(span, around, "attribute values nested too deep"))
+
+
+def _row(span: Span, around: _Around) -> SpanRow:
+    parent_span_id = _parent(span.parent_span_id)
+    _check_id("trace_id", span.trace_id, 16)
+    _check_id("span_id", span.span_id, 8)
+    start, end = span.start_time_unix_nano, span.end_time_unix_nano
+    _check_time("start_time_unix_nano", start)
+    _check_time("end_time_unix_nano", end)
+    attributes = attributes_of(span.attributes)
+    events = [_event(event) for event in span.events]
+    status = span.status
+    facts = SpanFacts(
+        span.name,
+        span.kind,
+        status.code,
+        status.message,
+        attributes,
+        events,
+        around.scope_name,
+        around.resource,
+        start,
+        end,
+    )
+    return SpanRow._make(
+        (
+            span.trace_id.hex(),
+            span.span_id.hex(),
+            parent_span_id,
+            span.trace_state,
+            span.flags,
+            span.name,
+            span.kind,
+            start,
+            end,
+            status.code,
+            status.message,
+            to_json(attributes),
+            span.dropped_attributes_count,
+            _events_json(span, events) if events else "[]",
+            span.dropped_events_count,
+            to_json([_link(link) for link in span.links]) if span.links else "[]",
+            span.dropped_links_count,
+            *around.columns,
+            *_normalise(facts),
+            around.received_time_unix_nano,
+        )
+    )
+
+
+def _check_id(field: str, value: bytes, length: int) -> None:
+    if len(value) != length:
+        raise _BadSpanError(f"{field} has {len(value)} bytes instead of {length}")
+    if not any(value):
+        raise _BadSpanError(f"{field} is all zero")
+
+
+def _parent(parent_span_id: bytes) -> str | None:
+    # Some SDKs write the invalid id, eight zero bytes, where a root has nothing.
+    if not any(parent_span_id):
+        return None
+    _check_id("parent_span_id", parent_span_id, 8)
+    return parent_span_id.hex()
+
+
+def _check_time(field: str, unix_nano: int) -> None:
+    if unix_nano > LAST_TIME_UNIX_NANO:
+        raise _BadSpanError(f"{field} {unix_nano} is after 2262-04-11, the last day of the store")
+
+
+def _event(event: Span.Event) -> Event:
+    return Event(event.name, event.time_unix_nano, attributes_of(event.attributes))
+
+
+def _events_json(span: Span, events: Sequence[Event]) -> str:
+    return to_json(
+        [
+            {
+                "name": event.name,
+                "time_unix_nano": event.time_unix_nano,
+                "attributes": event.attributes,
+                "dropped_attributes_count": raw.dropped_attributes_count,
+            }
+            for event, raw in zip(events, span.events, strict=True)
+        ]
+    )
+
+
+def _link(link: Span.Link) -> dict[str, Any]:
+    return {
+        "trace_id": link.trace_id.hex(),
+        "span_id": link.span_id.hex(),
+        "trace_state": link.trace_state,
+        "flags": link.flags,
+        "attributes": attributes_of(link.attributes),
+        "dropped_attributes_count": link.dropped_attributes_count,
+    }
+
+
+def _normalise(facts: SpanFacts) -> Normalised:
+    try:
+        return normalise(facts)
+    except Exception:  # a fault of ours in reading a span must not cost the span
+        _logger.exception("a span of scope %r could not be normalised", facts.scope_name)
+        return Normalised("other", run_status="error" if facts.status_code == 2 else "ok")
+
+
+def _rejected(span: Span, around: _Around, reason: str) -> RejectedSpan:
+    service_name = around.resource.get("service.name")
+    return RejectedSpan(
+        around.received_time_unix_nano,
+        reason,
+        span.trace_id.hex(),
+        span.span_id.hex(),
+        span.name,
+        service_name if isinstance(service_name, str) else None,
+    )

@@ -1,0 +1,1 @@
+"""How each instrumentation spells the facts of a LangChain run; one module per dialect."""

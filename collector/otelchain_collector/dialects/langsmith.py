@@ -1,0 +1,106 @@
+"""LangSmith's OpenTelemetry export: langsmith/_internal/otel/_otel_exporter.py.
+
+Three of its attributes are not what they say and are not read: ``gen_ai.system`` is guessed from
+the model's name, ``langsmith.trace.session_id`` is the project, and ``gen_ai.operation.name``
+says ``embeddings`` for retrievers.
+"""
+
+import re
+
+from otelchain_collector.dialects import gen_ai
+from otelchain_collector.dialects.dialect import Dialect, Found
+from otelchain_collector.dialects.spans import SpanFacts
+from otelchain_collector.dialects.status import (
+    control_flow_status,
+    exception_text,
+    last_exception,
+    type_in_repr,
+    without_traceback,
+)
+from otelchain_collector.dialects.values import (
+    as_json,
+    comma_list,
+    count,
+    identifier,
+    integer,
+    one_of,
+    text,
+)
+
+METADATA = "langsmith.metadata."
+
+_RUN_TYPES = ("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser")
+
+# Details are written as the repr of a Python dict.
+_DETAILS = {
+    "cache_read_tokens": ("gen_ai.usage.input_token_details", re.compile(r"'cache_read': (\d+)")),
+    "cache_write_tokens": (
+        "gen_ai.usage.input_token_details",
+        re.compile(r"'cache_creation': (\d+)"),
+    ),
+    "reasoning_tokens": ("gen_ai.usage.output_token_details", re.compile(r"'reasoning': (\d+)")),
+}
+_MAX_DIGITS = 18
+
+
+def _complete(span: SpanFacts, found: Found) -> None:
+    metadata = {
+        name[len(METADATA) :]: value
+        for name, value in span.attributes.items()
+        if name.startswith(METADATA)
+    }
+    if metadata:
+        found["metadata"] = as_json(metadata)
+    for column, (attribute, pattern) in _DETAILS.items():
+        match = pattern.search(text(span.attributes.get(attribute)) or "")
+        if match and len(match[1]) <= _MAX_DIGITS:
+            found[column] = int(match[1])
+    _drop_repeated_tokens(found)
+    _read_failure(span, found)
+
+
+def _drop_repeated_tokens(found: Found) -> None:
+    # A chain whose output is a model's message gets that message's usage as its own.
+    if found.get("run_type") not in ("llm", "embedding"):
+        for column in ("input_tokens", "output_tokens", "total_tokens", *_DETAILS):
+            found.pop(column, None)
+
+
+def _read_failure(span: SpanFacts, found: Found) -> None:
+    # The status is set to OK at the start, and the SDK never lets an ERROR replace an OK.
+    event = last_exception(span)
+    if event is None:
+        return
+    # The event wraps the error's text into a plain Exception.
+    error = without_traceback(exception_text(event, "exception.message"))
+    found["error"] = error
+    found["error_type"] = type_in_repr(error)
+    found["run_status"] = control_flow_status(found["error_type"]) or "error"
+
+
+DIALECT = Dialect(
+    name="langsmith",
+    columns={
+        "run_name": (text, ("langsmith.trace.name",)),
+        "run_type": (one_of({name: name for name in _RUN_TYPES}), ("langsmith.span.kind",)),
+        "model": gen_ai.COLUMNS["model"],
+        "provider": (text, (METADATA + "ls_provider",)),
+        "input_tokens": (count, ("gen_ai.usage.input_tokens",)),
+        "output_tokens": (count, ("gen_ai.usage.output_tokens",)),
+        "total_tokens": (count, ("gen_ai.usage.total_tokens",)),
+        "session_id": (
+            identifier,
+            (METADATA + "session_id", METADATA + "thread_id", METADATA + "conversation_id"),
+        ),
+        "user_id": (identifier, (METADATA + "user_id",)),
+        "agent_name": (text, (METADATA + "lc_agent_name",)),
+        "tool_call_id": (identifier, ("gen_ai.tool.call.id",)),
+        "tags": (comma_list, ("langsmith.span.tags",)),
+        "langgraph_node": (text, (METADATA + "langgraph_node",)),
+        "langgraph_step": (integer, (METADATA + "langgraph_step",)),
+        "langgraph_checkpoint_ns": (text, (METADATA + "langgraph_checkpoint_ns",)),
+    },
+    inputs=("gen_ai.prompt",),
+    outputs=("gen_ai.completion",),
+    complete=_complete,
+)

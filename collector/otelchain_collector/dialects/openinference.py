@@ -1,0 +1,100 @@
+"""OpenInference: openinference/semconv/trace and what its LangChain tracer writes.
+
+With OPENINFERENCE_ENABLE_GENAI_SEMCONV it writes ``gen_ai.*`` as well; each column is read from
+one of the two, so nothing is counted twice.
+"""
+
+from otelchain_collector.dialects.dialect import Dialect, Found
+from otelchain_collector.dialects.spans import SpanFacts
+from otelchain_collector.dialects.status import (
+    exception_text,
+    last_exception,
+    type_in_repr,
+    without_traceback,
+)
+from otelchain_collector.dialects.values import (
+    count,
+    identifier,
+    integer,
+    json_object,
+    json_text,
+    one_of,
+    text,
+    text_list,
+)
+
+_RUN_TYPES = {
+    "LLM": "llm",
+    "TOOL": "tool",
+    "RETRIEVER": "retriever",
+    "AGENT": "agent",
+    "CHAIN": "chain",
+    "EMBEDDING": "embedding",
+    "RERANKER": "reranker",
+    "GUARDRAIL": "guardrail",
+    "EVALUATOR": "evaluator",
+    "PROMPT": "prompt",
+    "DECISION": "decision",
+}
+_FROM_METADATA = {
+    "langgraph_node": text,
+    "langgraph_step": integer,
+    "langgraph_checkpoint_ns": text,
+}
+
+
+def _complete(span: SpanFacts, found: Found) -> None:
+    metadata = json_object(span.attributes.get("metadata"))
+    for column, reader in _FROM_METADATA.items():
+        found[column] = reader(metadata.get(column))
+    found.setdefault("agent_name", text(metadata.get("lc_agent_name")))
+    # The status message is repr and stack trace in one; the event has them apart.
+    event = last_exception(span)
+    found["error"] = exception_text(event, "exception.message") or without_traceback(
+        text(span.status_message)
+    )
+    if event is None:
+        found.setdefault("error_type", type_in_repr(found["error"]))
+
+
+DIALECT = Dialect(
+    name="openinference",
+    columns={
+        "run_type": (one_of(_RUN_TYPES), ("openinference.span.kind",)),
+        "error_type": (text, ("error.type",)),
+        "model": (
+            text,
+            (
+                "llm.response.model_name",
+                "llm.model_name",
+                "llm.request.model_name",
+                "embedding.model_name",
+                "reranker.model_name",
+                "gen_ai.response.model",
+                "gen_ai.request.model",
+            ),
+        ),
+        "provider": (text, ("llm.provider", "llm.system", "gen_ai.provider.name")),
+        "input_tokens": (count, ("llm.token_count.prompt", "gen_ai.usage.input_tokens")),
+        "output_tokens": (count, ("llm.token_count.completion", "gen_ai.usage.output_tokens")),
+        "total_tokens": (count, ("llm.token_count.total",)),
+        "cache_read_tokens": (count, ("llm.token_count.prompt_details.cache_read",)),
+        "cache_write_tokens": (count, ("llm.token_count.prompt_details.cache_write",)),
+        "reasoning_tokens": (count, ("llm.token_count.completion_details.reasoning",)),
+        "session_id": (identifier, ("session.id",)),
+        "user_id": (identifier, ("user.id",)),
+        "agent_name": (text, ("agent.name",)),
+        "tool_call_id": (identifier, ("tool.id", "message.tool_call_id")),
+        "tags": (text_list, ("tag.tags",)),
+        "metadata": (json_text, ("metadata",)),
+    },
+    inputs=("input.value",),
+    outputs=("output.value",),
+    inputs_flattened=("llm.input_messages", "llm.prompts"),
+    outputs_flattened=(
+        "llm.output_messages",
+        "retrieval.documents",
+        "reranker.output_documents",
+    ),
+    complete=_complete,
+)

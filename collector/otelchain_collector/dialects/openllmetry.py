@@ -1,0 +1,104 @@
+"""OpenLLMetry (Traceloop): opentelemetry-instrumentation-langchain and its siblings."""
+
+from typing import Any
+
+from otelchain_collector.dialects import gen_ai
+from otelchain_collector.dialects.dialect import Dialect, Found
+from otelchain_collector.dialects.spans import SpanFacts
+from otelchain_collector.dialects.values import (
+    as_json,
+    identifier,
+    integer,
+    json_object,
+    one_of,
+    other_than,
+    text,
+    text_list,
+)
+
+PROPERTIES = "traceloop.association.properties."
+
+# Read from the operation name where it is right, else from the kind: a workflow's operation says
+# invoke_agent, and a retriever's kind says task.
+_RUN_TYPES = {
+    "chat": "llm",
+    "text_completion": "llm",
+    "completion": "llm",
+    "embeddings": "embedding",
+    "embedding": "embedding",
+    "rerank": "reranker",
+    "vector_db_retrieve": "retriever",
+    "goto": "event",
+    "workflow": "chain",
+    "task": "chain",
+    "agent": "agent",
+    "tool": "tool",
+}
+_by_operation = one_of(gen_ai.RUN_TYPES)
+_SUFFIXES = (".workflow", ".task", ".agent", ".tool", ".chat", ".completion")
+
+
+def _complete(span: SpanFacts, found: Found) -> None:
+    found.setdefault("run_name", _without_suffix(span.name))
+    # Its LangGraph wrapper writes the GenAI operation alone.
+    operation = span.attributes.get("gen_ai.operation.name")
+    found.setdefault("run_type", _by_operation(operation))
+    if found["run_type"] == "agent":  # on workflows the agent's name is the chain's
+        found.setdefault("agent_name", text(span.attributes.get("gen_ai.agent.name")))
+    properties = {
+        name[len(PROPERTIES) :]: value
+        for name, value in span.attributes.items()
+        if name.startswith(PROPERTIES)
+    }
+    if properties:
+        found["metadata"] = as_json(properties)
+    found["tags"] = text_list(_entity_input(span).get("tags"))
+
+
+def _entity_input(span: SpanFacts) -> dict[str, Any]:
+    return json_object(span.attributes.get("traceloop.entity.input"))
+
+
+def _without_suffix(name: str) -> str | None:
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix):
+            return name[: -len(suffix)] or None
+    return None
+
+
+DIALECT = Dialect(
+    name="openllmetry",
+    columns={
+        **gen_ai.COLUMNS,
+        "run_id": (identifier, ("gen_ai.task.id",)),
+        "parent_run_id": (identifier, ("gen_ai.task.parent.id",)),
+        "run_name": (text, ("traceloop.entity.name",)),
+        "run_type": (
+            one_of(_RUN_TYPES),
+            ("gen_ai.operation.name", "traceloop.span.kind", "llm.request.type"),
+        ),
+        "model": (
+            other_than(text, "unknown"),
+            ("gen_ai.response.model", "gen_ai.request.model"),
+        ),
+        # On everything but models the framework is written where the provider belongs.
+        "provider": (
+            other_than(text, "langchain", "langgraph"),
+            ("gen_ai.provider.name", "gen_ai.system"),
+        ),
+        "session_id": (
+            identifier,
+            (PROPERTIES + "session_id", PROPERTIES + "thread_id", "gen_ai.conversation.id"),
+        ),
+        "user_id": (identifier, (PROPERTIES + "user_id", "user.id")),
+        "agent_name": (text, (PROPERTIES + "lc_agent_name",)),
+        "langgraph_node": (text, (PROPERTIES + "langgraph_node",)),
+        "langgraph_step": (integer, (PROPERTIES + "langgraph_step",)),
+        "langgraph_checkpoint_ns": (text, (PROPERTIES + "langgraph_checkpoint_ns",)),
+    },
+    inputs=("gen_ai.input.messages", "traceloop.entity.input", "gen_ai.task.input"),
+    outputs=("gen_ai.output.messages", "traceloop.entity.output", "gen_ai.task.output"),
+    inputs_flattened=("gen_ai.prompt",),
+    outputs_flattened=("gen_ai.completion",),
+    complete=_complete,
+)

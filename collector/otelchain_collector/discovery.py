@@ -1,0 +1,63 @@
+"""A small file beside the database that tells other processes where its collector answers."""
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """A running collector: its process and the addresses (HOST:PORT) it listens on."""
+
+    pid: int
+    http: str
+    grpc: str
+    version: str
+
+
+def discovery_path(database: Path) -> Path:
+    """Return the path of the file; it need not exist."""
+    return database.with_name(database.name + ".collector.json")
+
+
+def write(database: Path, discovery: Discovery) -> None:
+    """Publish the collector of a database."""
+    path = discovery_path(database)
+    draft = path.with_name(f"{path.name}.{discovery.pid}")
+    draft.write_text(json.dumps(asdict(discovery)) + "\n", "utf-8")
+    # A reader sees the old file or the new one, never half of one.
+    draft.replace(path)
+
+
+def read(database: Path) -> Discovery | None:
+    """Return the collector of a database; None when none runs (a killed one leaves its file)."""
+    try:
+        fields = json.loads(discovery_path(database).read_text("utf-8"))
+        found = Discovery(
+            int(fields["pid"]), str(fields["http"]), str(fields["grpc"]), str(fields["version"])
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if _is_running(found.pid) else None
+
+
+def remove(database: Path) -> None:
+    """Withdraw the file, unless another collector has replaced it."""
+    found = read(database)
+    if found is None or found.pid == os.getpid():
+        with contextlib.suppress(OSError):
+            discovery_path(database).unlink()
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":  # Elsewhere signal 0 is not a question but Ctrl+C.
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

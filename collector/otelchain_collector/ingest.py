@@ -1,0 +1,55 @@
+"""From a request's bytes (receivers) to its acknowledgement: parse, decode, commit."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from otelchain_collector.budget import ByteBudget, Reservation
+from otelchain_collector.decode import Decoded, decode
+from otelchain_collector.trace_request import TraceRequest
+from otelchain_collector.writer import Outcome, Writer
+
+#: Reads one request; gets the reservation, to hold what it inflates, and the time of arrival.
+Read = Callable[[Reservation, int], TraceRequest]
+
+
+class Ingest:
+    """What both receivers hand their requests to; its methods run on the event loop."""
+
+    def __init__(self, writer: Writer, budget: ByteBudget) -> None:
+        self.budget = budget
+        self._writer = writer
+        # Decoding is Python and holds the interpreter, so more threads would not be faster; off the
+        # event loop, a large request does not hold up health checks and other requests.
+        self._decoding = ThreadPoolExecutor(1, thread_name_prefix="otelchain-decode")
+
+    async def accept(self, read: Read, reservation: Reservation) -> Outcome:
+        """Decode a request and wait until its spans are committed.
+
+        Takes over the reservation.
+
+        Raises:
+            QueueFullError: It does not fit into the budget.
+            StoreUnavailableError: The commit failed; the sender should retry.
+            Exception: What ``read`` raises.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            decoded = await loop.run_in_executor(self._decoding, _decode, read, reservation)
+        except BaseException:
+            reservation.release()
+            raise
+        return await asyncio.wrap_future(self._writer.submit(decoded, reservation))
+
+    def close(self) -> None:
+        """End the decoding thread; what it still had to do was never acknowledged."""
+        self._decoding.shutdown(cancel_futures=True)
+
+
+def _decode(read: Read, reservation: Reservation) -> Decoded:
+    received_time_unix_nano = time.time_ns()
+    request = read(reservation, received_time_unix_nano)
+    decoded = decode(request.message, received_time_unix_nano)
+    decoded.rejected.extend(request.unreadable)
+    return decoded

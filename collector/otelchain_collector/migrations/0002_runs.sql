@@ -1,0 +1,47 @@
+-- What people query: one row per run in the words of LangChain and LangSmith. Times are UTC.
+-- Payload columns come last and are taken out of the attributes only when a query asks for them.
+CREATE VIEW runs AS
+SELECT
+    trace_id,
+    span_id,
+    parent_span_id,
+    run_id,
+    parent_run_id,
+    coalesce(run_name, name) AS name,
+    run_type,
+    run_status AS status,
+    make_timestamp_ns(start_time_unix_nano) AS start_time,
+    make_timestamp_ns(end_time_unix_nano) AS end_time,
+    (end_time_unix_nano - start_time_unix_nano) / 1e6 AS duration_ms,
+    error_type,
+    error,
+    model,
+    provider,
+    input_tokens,
+    output_tokens,
+    total_tokens,
+    cache_read_tokens,
+    cache_write_tokens,
+    reasoning_tokens,
+    time_to_first_token_ms,
+    session_id,
+    user_id,
+    agent_name,
+    tool_call_id,
+    document_count,
+    retry_attempt,
+    tags,
+    metadata,
+    service_name,
+    langgraph_node,
+    langgraph_step,
+    langgraph_checkpoint_ns,
+    dialect,
+    start_time_unix_nano,
+    end_time_unix_nano,
+    -- Pick rows by their small columns, then join this for the payload: 66 ms instead of 2,900 for
+    -- 100 of 2 million runs, because a join by any other column parses every payload first.
+    rowid AS row_id,
+    coalesce(inputs_built::VARCHAR, attributes ->> inputs_attribute) AS inputs,
+    coalesce(outputs_built::VARCHAR, attributes ->> outputs_attribute) AS outputs
+FROM spans;

@@ -1,0 +1,242 @@
+"""Read an OTLP/JSON request (from a receiver); one broken span does not cost the others.
+
+protobuf's own JSON reader is not OTLP's: it takes ids for base64, and accepts enum names and
+snake_case keys. This one follows opentelemetry-proto/docs/specification.md, section JSON Protobuf
+Encoding: lowerCamelCase keys only, hex ids in either case, enums as integers only, 64-bit integers
+as text or number, other bytes as base64, unknown keys ignored.
+"""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NoReturn
+
+import orjson
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
+
+from otelchain_collector.rows import RejectedSpan
+from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+
+# protobuf's own limit for the binary form, so that a span is acceptable in both or in none.
+_MAX_DEPTH = 100
+_HEX_FIELDS = {"trace_id", "span_id", "parent_span_id"}
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class _WrongValueError(Exception):
+    """A value does not fit its field; the text says which and why."""
+
+
+def parse_json(body: bytes, received_time_unix_nano: int) -> TraceRequest:
+    """Read a request.
+
+    Raises:
+        MalformedRequestError: It is not JSON, or its envelope has not the right form.
+    """
+    request = TraceRequest(ExportTraceServiceRequest())
+    try:
+        for entry in _entries(_object(_load(body), "the body"), "resourceSpans"):
+            _read_resource_spans(entry, request, received_time_unix_nano)
+    except _WrongValueError as error:
+        raise MalformedRequestError(f"the body is not OTLP/JSON: {error}") from error
+    return request
+
+
+def _read_resource_spans(
+    entry: dict[str, Any], request: TraceRequest, received_time_unix_nano: int
+) -> None:
+    target = request.message.resource_spans.add()
+    _fill(target, {key: entry[key] for key in entry.keys() - {"scopeSpans"}}, 1)
+    service_name = next(
+        (a.value.string_value for a in target.resource.attributes if a.key == "service.name"), None
+    )
+    for scope_entry in _entries(entry, "scopeSpans"):
+        scope_spans = target.scope_spans.add()
+        _fill(scope_spans, {key: scope_entry[key] for key in scope_entry.keys() - {"spans"}}, 2)
+        for span in _entries(scope_entry, "spans"):
+            reason = _add_span(span, scope_spans)
+            if reason is not None:
+                request.unreadable.append(
+                    RejectedSpan(
+                        received_time_unix_nano,
+                        reason,
+                        _text_or_none(span.get("traceId")),
+                        _text_or_none(span.get("spanId")),
+                        _text_or_none(span.get("name")),
+                        service_name,
+                    )
+                )
+
+
+def _add_span(entry: dict[str, Any], scope_spans: ScopeSpans) -> str | None:
+    """Add a span, or return why it cannot be read."""
+    try:
+        _fill(scope_spans.spans.add(), entry, 3)
+    except _WrongValueError as error:
+        del scope_spans.spans[-1]
+        return str(error)
+    return None
+
+
+def _load(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # Half a surrogate pair is all that orjson refuses and JSON allows; it becomes U+FFFD.
+        try:
+            return json.loads(body, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise MalformedRequestError(f"the body is not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _entries(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    entries = parent.get(key)
+    if entries is None:
+        return []
+    if not isinstance(entries, list):
+        raise _WrongValueError(f"{key} is not an array")
+    return [_object(entry, key) for entry in entries]
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _WrongValueError(f"{where} is not an object")
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return _SURROGATES.sub("\ufffd", value) if isinstance(value, str) else None
+
+
+def _fill(message: Message, entry: dict[str, Any], depth: int) -> None:
+    """Set every field of a message that the JSON object names; null means not set."""
+    if depth > _MAX_DEPTH:
+        raise _WrongValueError(f"values are nested more than {_MAX_DEPTH} messages deep")
+    fields = _fields(message.DESCRIPTOR)
+    for key, value in entry.items():
+        field = fields.get(key)
+        if field is None or value is None:
+            continue
+        if _is_repeated(field):
+            _fill_list(message, field, value, depth)
+        elif field.message_type is not None:
+            inner = getattr(message, field.name)
+            inner.SetInParent()
+            _fill(inner, _object(value, key), depth + 1)
+        else:
+            _set(message, field, value)
+
+
+def _fill_list(message: Message, field: FieldDescriptor, value: Any, depth: int) -> None:
+    if not isinstance(value, list):
+        raise _WrongValueError(f"{field.json_name} is not an array")
+    target = getattr(message, field.name)
+    for item in value:
+        if field.message_type is None:
+            target.append(_scalar(field, item))
+        else:
+            _fill(target.add(), _object(item, field.json_name), depth + 1)
+
+
+def _set(message: Message, field: FieldDescriptor, value: Any) -> None:
+    try:
+        setattr(message, field.name, _scalar(field, value))
+    except ValueError as error:  # protobuf knows the range of each integer type.
+        raise _WrongValueError(f"{field.json_name} is out of range") from error
+
+
+@cache
+def _fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
+    return {field.json_name: field for field in descriptor.fields}
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    if hasattr(field, "is_repeated"):
+        return bool(field.is_repeated)
+    return bool(getattr(field, "label", None) == 3)  # LABEL_REPEATED, protobuf before 6.31
+
+
+def _scalar(field: FieldDescriptor, value: Any) -> Any:
+    if field.name in _HEX_FIELDS:
+        return _hex(field, value)
+    return _READERS[field.cpp_type, field.type == FieldDescriptor.TYPE_BYTES](field, value)
+
+
+def _hex(field: FieldDescriptor, value: Any) -> bytes:
+    try:
+        return bytes.fromhex(_text(field, value))
+    except ValueError:
+        raise _WrongValueError(f"{field.json_name} is not hexadecimal") from None
+
+
+def _base64(field: FieldDescriptor, value: Any) -> bytes:
+    text = _text(field, value).replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        raise _WrongValueError(f"{field.json_name} is not base64") from None
+
+
+def _text(field: FieldDescriptor, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _WrongValueError(f"{field.json_name} is not a string")
+    return _SURROGATES.sub("\ufffd", value)
+
+
+def _integer(field: FieldDescriptor, value: Any) -> int:
+    # int() would also take "1_0", " 1" and other scripts' digits.
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return _enum(field, value)
+
+
+def _enum(field: FieldDescriptor, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _WrongValueError(f"{field.json_name} is not an integer")
+    return value
+
+
+def _double(field: FieldDescriptor, value: Any) -> float:
+    if isinstance(value, str):
+        if value in _NON_FINITE:
+            return _NON_FINITE[value]
+        if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", value):
+            raise _WrongValueError(f"{field.json_name} is not a number")
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _WrongValueError(f"{field.json_name} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise _WrongValueError(f"{field.json_name} is out of range") from None
+
+
+def _boolean(field: FieldDescriptor, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _WrongValueError(f"{field.json_name} is not true or false")
+    return value
+
+
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_READERS: dict[tuple[int, bool], Callable[[FieldDescriptor, Any], Any]] = {
+    (FieldDescriptor.CPPTYPE_STRING, False): _text,
+    (FieldDescriptor.CPPTYPE_STRING, True): _base64,
+    (FieldDescriptor.CPPTYPE_BOOL, False): _boolean,
+    (FieldDescriptor.CPPTYPE_DOUBLE, False): _double,
+    (FieldDescriptor.CPPTYPE_ENUM, False): _enum,
+    (FieldDescriptor.CPPTYPE_INT32, False): _integer,
+    (FieldDescriptor.CPPTYPE_INT64, False): _integer,
+    (FieldDescriptor.CPPTYPE_UINT32, False): _integer,
+    (FieldDescriptor.CPPTYPE_UINT64, False): _integer,
+}

@@ -1,0 +1,236 @@
+"""OTLP over HTTP, protobuf and JSON (to ingest), on the port that also answers questions.
+
+Logs and metrics arrive here too, because an application with standard settings sends all three
+signals. They are not stored, and the answer says so: 404 with a Status. Its meaning is "do not
+send this again"; a 200 that rejects every record would mean the same, but Python's exporter, which
+never reads a partial success, would let its user believe that they are kept.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import orjson
+from google.protobuf.json_format import MessageToDict
+from google.rpc import code_pb2
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from otelchain_collector.budget import QueueFullError, Reservation
+from otelchain_collector.errors import StoreUnavailableError
+from otelchain_collector.inflate import NotCompressedError, TooLargeError, inflate
+from otelchain_collector.ingest import Ingest
+from otelchain_collector.otlp_json import parse_json
+from otelchain_collector.otlp_protobuf import parse_protobuf
+from otelchain_collector.statuses import (
+    OTHER_SIGNALS,
+    RETRY_AFTER_SECONDS,
+    RETRY_INFO,
+    partial_success_message,
+)
+from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otelchain_collector.writer import Outcome
+
+#: The second is what an exporter uses whose base endpoint already names the first.
+TRACE_PATHS = ("/v1/traces", "/v1/traces/v1/traces")
+
+_ENCODINGS = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
+_NOT_FOUND = "nothing is served at {path}; OTLP traces go to /v1/traces"
+# A client that is still sending does not read the answer, so the rest of a refused body is read and
+# dropped; of one that is this much too large, not even that.
+_DRAINED_LIMITS = 4
+
+_logger = logging.getLogger(__name__)
+
+
+class _Format(NamedTuple):
+    media_type: str
+    parse: Callable[[bytes, int], TraceRequest]
+    write: Callable[[ExportTraceServiceResponse | Status], bytes]
+
+
+def _write_protobuf(message: ExportTraceServiceResponse | Status) -> bytes:
+    return message.SerializeToString()
+
+
+def _write_json(message: ExportTraceServiceResponse | Status) -> bytes:
+    return orjson.dumps(MessageToDict(message))
+
+
+_JSON = _Format("application/json", parse_json, _write_json)
+_FORMATS = {
+    "application/x-protobuf": _Format("application/x-protobuf", parse_protobuf, _write_protobuf),
+    "application/json": _JSON,
+}
+
+
+def application(ingest: Ingest, max_request_bytes: int, others: Sequence[BaseRoute]) -> Starlette:
+    """Build the web application.
+
+    Args:
+        ingest: Where requests go.
+        max_request_bytes: The largest body, before and after decompression.
+        others: Routes of other modules.
+    """
+    receiver = _Receiver(ingest, max_request_bytes)
+    app = Starlette(
+        routes=[
+            *(Route(path, receiver.export, methods=["POST"]) for path in TRACE_PATHS),
+            *(Route(f"/v1/{signal}", _not_stored, methods=["POST"]) for signal in OTHER_SIGNALS),
+            *others,
+        ],
+        exception_handlers={HTTPException: _refuse_route},
+    )
+    # Python's exporter takes a redirect for success and does not follow it.
+    app.router.redirect_slashes = False
+    return app
+
+
+class _Receiver:
+    def __init__(self, ingest: Ingest, max_request_bytes: int) -> None:
+        self._ingest = ingest
+        self._max_request_bytes = max_request_bytes
+
+    async def export(self, request: Request) -> Response:
+        """POST /v1/traces: answer when the spans are committed, or say what is wrong."""
+        chosen = _FORMATS.get(_media_type(request))
+        if chosen is None:
+            message = "Content-Type must be application/x-protobuf or application/json"
+            return _refusal(request, 415, code_pb2.INVALID_ARGUMENT, message)
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in _ENCODINGS and encoding not in ("identity", ""):
+            message = f"Content-Encoding {encoding!r} is not supported; use gzip, deflate or none"
+            return _refusal(request, 415, code_pb2.INVALID_ARGUMENT, message)
+        try:
+            outcome = await self._accept(request, chosen, _ENCODINGS.get(encoding))
+        except (MalformedRequestError, NotCompressedError) as error:
+            return _refusal(request, 400, code_pb2.INVALID_ARGUMENT, str(error))
+        except TooLargeError:
+            message = f"the request is larger than {self._max_request_bytes} bytes"
+            return _refusal(request, 413, code_pb2.RESOURCE_EXHAUSTED, message)
+        except (QueueFullError, StoreUnavailableError) as error:
+            return _try_again(request, str(error))
+        except asyncio.CancelledError:  # The end of the drain; what is not committed was not kept.
+            return _try_again(request, "the collector is stopping; try again in a second")
+        except ClientDisconnect:
+            return Response(status_code=400)  # Nobody is there to read it.
+        except Exception:  # any fault of ours: the client must keep the spans and send them again
+            _logger.exception("a request could not be handled")
+            return _try_again(request, "internal error; try again in a second")
+        return _success(chosen, outcome)
+
+    async def _accept(self, request: Request, chosen: _Format, encoding: str | None) -> Outcome:
+        reservation = self._ingest.budget.reserve()
+        try:
+            body = await self._read_body(request, reservation)
+        except BaseException:
+            reservation.release()
+            raise
+        read = partial(_read, body, chosen, encoding, self._max_request_bytes)
+        return await self._ingest.accept(read, reservation)
+
+    async def _read_body(self, request: Request, reservation: Reservation) -> bytes:
+        limit = self._max_request_bytes
+        body: list[bytes] = []
+        size = 0
+        refusal: Exception | None = None
+        if int(request.headers.get("content-length", "0")) > limit:
+            refusal = TooLargeError()
+            if "expect" in request.headers:
+                raise refusal  # The client waits for this before it sends anything.
+        async for chunk in request.stream():
+            size += len(chunk)
+            if refusal is None:
+                refusal = _hold(chunk, body, reservation) if size <= limit else TooLargeError()
+            elif size > limit * _DRAINED_LIMITS:
+                break
+        if refusal is not None:
+            raise refusal
+        return b"".join(body)
+
+
+def _hold(chunk: bytes, body: list[bytes], reservation: Reservation) -> Exception | None:
+    """Keep a piece of a body, or drop all of it and return why."""
+    try:
+        reservation.add(len(chunk))
+    except QueueFullError as error:
+        body.clear()
+        reservation.release()
+        return error
+    body.append(chunk)
+    return None
+
+
+def _read(
+    body: bytes,
+    chosen: _Format,
+    encoding: str | None,
+    max_request_bytes: int,
+    reservation: Reservation,
+    received_time_unix_nano: int,
+) -> TraceRequest:
+    if encoding is not None:
+        body = inflate(body, encoding, max_request_bytes)
+        reservation.add(len(body))
+    return chosen.parse(body, received_time_unix_nano)
+
+
+def _media_type(request: Request) -> str:
+    # Parameters such as charset=utf-8 say nothing that these two types leave open.
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _success(chosen: _Format, outcome: Outcome) -> Response:
+    response = ExportTraceServiceResponse()
+    if outcome.rejected:
+        response.partial_success.CopyFrom(
+            ExportTracePartialSuccess(
+                rejected_spans=outcome.rejected, error_message=partial_success_message(outcome)
+            )
+        )
+    return Response(chosen.write(response), media_type=chosen.media_type)
+
+
+def _refusal(request: Request, http_status: int, code: int, message: str) -> Response:
+    """Answer with a Status in the request's own encoding; in JSON when it has none that we know."""
+    chosen = _FORMATS.get(_media_type(request), _JSON)
+    status = Status(code=code, message=message)
+    return Response(chosen.write(status), http_status, media_type=chosen.media_type)
+
+
+def _try_again(request: Request, message: str) -> Response:
+    chosen = _FORMATS.get(_media_type(request), _JSON)
+    status = Status(code=code_pb2.UNAVAILABLE, message=message)
+    status.details.add().Pack(RETRY_INFO)
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return Response(chosen.write(status), 503, headers, media_type=chosen.media_type)
+
+
+async def _not_stored(request: Request) -> Response:
+    signal = request.url.path.rsplit("/", 1)[-1]
+    return _refusal(request, 404, code_pb2.UNIMPLEMENTED, OTHER_SIGNALS[signal])
+
+
+async def _refuse_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    path = request.url.path
+    if error.status_code == 405:
+        response = _refusal(
+            request, 405, code_pb2.UNIMPLEMENTED, f"{path} does not take {request.method}"
+        )
+    else:
+        response = _refusal(
+            request, error.status_code, code_pb2.NOT_FOUND, _NOT_FOUND.format(path=path)
+        )
+    response.headers.update(error.headers or {})
+    return response

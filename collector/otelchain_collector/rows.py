@@ -1,0 +1,78 @@
+"""What the decoder hands to the store: one tuple per row, in the column order of its table."""
+
+from typing import NamedTuple
+
+
+class SpanRow(NamedTuple):
+    """A row of table ``spans``; migrations/0001_spans.sql says what each column means."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    trace_state: str
+    flags: int
+    name: str
+    kind: int
+    start_time_unix_nano: int
+    end_time_unix_nano: int
+    status_code: int
+    status_message: str
+    attributes: str
+    dropped_attributes_count: int
+    events: str
+    dropped_events_count: int
+    links: str
+    dropped_links_count: int
+    scope_name: str
+    scope_version: str
+    scope_attributes: str
+    scope_dropped_attributes_count: int
+    scope_schema_url: str
+    resource_attributes: str
+    resource_dropped_attributes_count: int
+    resource_schema_url: str
+    dialect: str
+    service_name: str | None
+    run_id: str | None
+    parent_run_id: str | None
+    run_name: str | None
+    run_type: str | None
+    run_status: str
+    error_type: str | None
+    error: str | None
+    model: str | None
+    provider: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    total_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    reasoning_tokens: int | None
+    time_to_first_token_ms: float | None
+    session_id: str | None
+    user_id: str | None
+    agent_name: str | None
+    tool_call_id: str | None
+    document_count: int | None
+    retry_attempt: int | None
+    tags: list[str] | None
+    metadata: str | None
+    langgraph_node: str | None
+    langgraph_step: int | None
+    langgraph_checkpoint_ns: str | None
+    inputs_attribute: str | None
+    outputs_attribute: str | None
+    inputs_built: str | None
+    outputs_built: str | None
+    received_time_unix_nano: int
+
+
+class RejectedSpan(NamedTuple):
+    """A row of table ``rejected_spans``: a span that can never be stored, and why."""
+
+    received_time_unix_nano: int
+    reason: str
+    trace_id: str | None
+    span_id: str | None
+    name: str | None
+    service_name: str | None

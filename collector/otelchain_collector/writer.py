@@ -1,0 +1,221 @@
+"""The one thread that writes: decoded requests (from ingest) → batches → store → acknowledgements.
+
+Requests that arrive while a commit runs are committed together by the next one, and each is
+acknowledged when its own rows are committed, not before.
+"""
+
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from otelchain_collector.budget import Reservation
+from otelchain_collector.decode import Decoded
+from otelchain_collector.errors import RowsRefusedError, StoreUnavailableError
+from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.store import Inserted, Store
+
+# Committed alone, 512 spans cost 44 µs of CPU each in the store, 4,096 together 23 µs. There is no
+# waiting for more: while one commit runs, the next batch gathers by itself.
+MAX_BATCH_SPANS = 4_096
+# A checkpoint holds up commits (128 MiB of log: 0.5 s, on two busy cores 1.4 s), so it is made when
+# nobody waits: of little log only after a pause, of more as soon as the queue is empty.
+_IDLE_SECONDS = 1.0
+_IDLE_WAL_BYTES = 16 * 1024 * 1024
+_BUSY_WAL_BYTES = 64 * 1024 * 1024
+
+_logger = logging.getLogger(__name__)
+
+
+class Outcome(NamedTuple):
+    """What became of the spans of one request."""
+
+    rejected: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass
+class Counts:
+    """Spans since the start; written by the writer's thread only."""
+
+    stored: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+
+
+class _Pending(NamedTuple):
+    decoded: Decoded
+    reservation: Reservation
+    acknowledgement: "Future[Outcome]"
+
+
+@dataclass
+class _Refused:
+    """Rows of one batch that the store refused, by their position in it."""
+
+    reasons: dict[int, str] = field(default_factory=dict)
+
+
+class Writer:
+    """Commits what is submitted, in order.
+
+    The queue itself has no bound: every request in it holds its bytes in a ByteBudget, which does.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.counts = Counts()
+        self._store = store
+        self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._failure: str | None = None
+        self._thread = threading.Thread(target=self._run, name="otelchain-writer", daemon=True)
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last commit failed; None when it did not."""
+        return self._failure
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, decoded: Decoded, reservation: Reservation) -> "Future[Outcome]":
+        """Queue a request.
+
+        The reservation belongs to the writer from here on. The result comes after the commit; it
+        raises StoreUnavailableError when the commit failed.
+        """
+        acknowledgement: Future[Outcome] = Future()
+        self._queue.put(_Pending(decoded, reservation, acknowledgement))
+        return acknowledgement
+
+    def close(self) -> None:
+        """Commit everything that was submitted, then end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            batch, closing = self._next_batch()
+            if batch:
+                self._commit(batch)
+            if closing:
+                return
+            if self._is_checkpoint_due(idle=not batch):
+                self._checkpoint()
+
+    def _next_batch(self) -> tuple[list[_Pending], bool]:
+        """Wait for a request and take what else is there; empty after an idle moment."""
+        batch: list[_Pending] = []
+        spans = 0
+        try:
+            pending = self._queue.get(timeout=_IDLE_SECONDS)
+            while pending is not None:
+                batch.append(pending)
+                spans += len(pending.decoded.rows)
+                if spans >= MAX_BATCH_SPANS:
+                    return batch, False
+                pending = self._queue.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _commit(self, batch: Sequence[_Pending]) -> None:
+        try:
+            outcomes = self._write([pending.decoded for pending in batch])
+        except Exception as error:  # noqa: BLE001 - whatever it is, the senders keep their spans
+            self._fail(batch, error)
+            return
+        self._failure = None
+        for pending, outcome in zip(batch, outcomes, strict=True):
+            self._acknowledge(pending, outcome)
+
+    def _write(self, requests: Sequence[Decoded]) -> list[Outcome]:
+        refused = _Refused()
+        inserted = self._insert([row for request in requests for row in request.rows], 0, refused)
+        outcomes, rejected = [], []
+        first = 0
+        for request in requests:
+            after = first + len(request.rows)
+            bad = [*request.rejected, *_rejections(request.rows, refused, first)]
+            outcomes.append(Outcome(len(bad), _summary(bad)))
+            rejected += bad
+            first = after
+        if rejected:
+            self._store.reject(rejected)
+        self.counts.stored += inserted.stored
+        self.counts.duplicates += inserted.duplicates
+        self.counts.rejected += len(rejected)
+        return outcomes
+
+    def _insert(self, rows: Sequence[SpanRow], first: int, refused: _Refused) -> Inserted:
+        """Insert rows; when the store refuses them, halve until the culprits are alone."""
+        if not rows:
+            return Inserted(0, 0)
+        try:
+            return self._store.insert(rows)
+        except RowsRefusedError as error:
+            if len(rows) == 1:
+                refused.reasons[first] = f"the store refuses it: {error}"
+                return Inserted(0, 0)
+            middle = len(rows) // 2
+            left = self._insert(rows[:middle], first, refused)
+            right = self._insert(rows[middle:], first + middle, refused)
+            return Inserted(left.stored + right.stored, left.duplicates + right.duplicates)
+
+    def _acknowledge(self, pending: _Pending, outcome: Outcome) -> None:
+        if outcome.rejected:
+            # Python's exporter does not show a partial success, so the operator has to see it here.
+            _logger.warning("rejected %d spans: %s", outcome.rejected, "; ".join(outcome.reasons))
+        pending.reservation.release()
+        if pending.acknowledgement.set_running_or_notify_cancel():
+            pending.acknowledgement.set_result(outcome)
+
+    def _fail(self, batch: Sequence[_Pending], error: Exception) -> None:
+        expected = isinstance(error, StoreUnavailableError)
+        if str(error) != self._failure:
+            _logger.error("commit failed, senders will retry: %s", error, exc_info=not expected)
+        self._failure = str(error) or type(error).__name__
+        for pending in batch:
+            pending.reservation.release()
+            if pending.acknowledgement.set_running_or_notify_cancel():
+                pending.acknowledgement.set_exception(
+                    StoreUnavailableError("the spans could not be committed; try again in a second")
+                )
+
+    def _is_checkpoint_due(self, *, idle: bool) -> bool:
+        if self._failure is not None:
+            return idle  # Nobody may come any more who would find out that the trouble has passed.
+        least_bytes = _IDLE_WAL_BYTES if idle else _BUSY_WAL_BYTES
+        return self._queue.empty() and self._store.wal_bytes() >= least_bytes
+
+    def _checkpoint(self) -> None:
+        try:
+            self._store.checkpoint()
+        except StoreUnavailableError as error:
+            _logger.warning("%s", error)
+        else:
+            self._failure = None
+
+
+def _rejections(rows: Sequence[SpanRow], refused: _Refused, first: int) -> Iterator[RejectedSpan]:
+    for index, reason in refused.reasons.items():
+        if first <= index < first + len(rows):
+            row = rows[index - first]
+            yield RejectedSpan(
+                row.received_time_unix_nano,
+                reason,
+                row.trace_id,
+                row.span_id,
+                row.name,
+                row.service_name,
+            )
+
+
+def _summary(rejected: Sequence[RejectedSpan]) -> tuple[str, ...]:
+    """Return the most frequent reasons with their counts."""
+    reasons = Counter(span.reason for span in rejected)
+    return tuple(f"{reason} ({count})" for reason, count in reasons.most_common(5))

@@ -1,0 +1,54 @@
+"""OTLP requests for tests, with every field of a span set to something to look for."""
+
+import itertools
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+TRACE_ID = bytes.fromhex("0af7651916cd43dd8448eb211c80319c")
+#: 2026-11-30T00:00:00Z
+START = 1_796_083_200_000_000_000
+
+_span_ids = itertools.count(1)
+
+
+def text(key: str, value: str) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(string_value=value))
+
+
+def span(**fields: Any) -> Span:
+    """Return a good span with an id of its own; fields replace what it has."""
+    values = {
+        "trace_id": TRACE_ID,
+        "span_id": next(_span_ids).to_bytes(8, "big"),
+        "name": "step",
+        "start_time_unix_nano": START,
+        "end_time_unix_nano": START + 1_000_000,
+        **fields,
+    }
+    return Span(**values)
+
+
+def request(*spans: Span, service: str = "shop") -> ExportTraceServiceRequest:
+    """Return a request of one resource and one scope."""
+    message = ExportTraceServiceRequest()
+    resource_spans = message.resource_spans.add()
+    resource_spans.resource.attributes.append(text("service.name", service))
+    scope_spans = resource_spans.scope_spans.add()
+    scope_spans.scope.name = "tests"
+    scope_spans.spans.extend(spans)
+    return message
+
+
+def body(*spans: Span, service: str = "shop") -> bytes:
+    """Return a request as it goes over the wire."""
+    return request(*spans, service=service).SerializeToString()
+
+
+def replace_once(data: bytes, old: bytes, new: bytes) -> bytes:
+    """Put bytes in the place of others of the same length."""
+    assert data.count(old) == 1
+    assert len(old) == len(new)
+    return data.replace(old, new)

@@ -1,0 +1,234 @@
+"""The store: spans once, cursors beside the writer, files that cannot be used."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+from otlp_requests import START, request, span, text
+
+from otelchain_collector.decode import decode
+from otelchain_collector.errors import RowsRefusedError, SchemaTooNewError, StoreError
+from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.store import RECENT_SPANS, Inserted, Store
+
+
+def rows(count: int, first_start: int = START) -> list[SpanRow]:
+    spans = [
+        span(start_time_unix_nano=first_start + index, end_time_unix_nano=first_start + index + 9)
+        for index in range(count)
+    ]
+    return decode(request(*spans), START).rows
+
+
+def stored(store: Store) -> int:
+    with store.cursor() as cursor:
+        [(count,)] = cursor.execute("SELECT count(*) FROM spans").fetchall()
+    return int(count)
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "t.duckdb")
+
+
+def test_what_is_inserted_can_be_read_while_the_store_is_open(store: Store) -> None:
+    sent = decode(request(span(name="a", attributes=[text("k.l", "v\0w")])), START).rows
+
+    assert store.insert(sent) == Inserted(stored=1, duplicates=0)
+
+    with store.cursor() as cursor:
+        assert cursor.execute(
+            "SELECT name, attributes ->> 'k.l', start_time_unix_nano, tags, service_name FROM spans"
+        ).fetchall() == [("a", "v\0w", START, None, "shop")]
+
+
+def test_a_resend_adds_nothing(store: Store) -> None:
+    batch = rows(100)
+
+    assert store.insert(batch) == (100, 0)
+    assert store.insert(batch) == (0, 100)
+    assert stored(store) == 100
+
+
+def test_a_resend_after_a_restart_adds_only_what_is_new(tmp_path: Path) -> None:
+    batch = rows(100)
+    store = Store.open(tmp_path / "t.duckdb")
+    store.insert(batch[:60])
+    store.close()
+
+    store = Store.open(tmp_path / "t.duckdb")
+
+    assert store.insert(batch) == (40, 60)
+    assert stored(store) == 100
+
+
+def test_a_resend_is_known_when_newer_spans_have_pushed_it_out_of_memory(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.store.RECENT_SPANS", 10)
+    batch = rows(20)
+    store.insert(batch)
+    store.insert(rows(20, START + 10**9))
+    assert len(store._recent) == 10 < RECENT_SPANS
+
+    assert store.insert(batch) == (0, 20)
+
+
+def test_a_span_twice_in_one_batch_is_stored_once_as_it_came_first(store: Store) -> None:
+    [first] = rows(1)
+
+    assert store.insert([first, first._replace(name="second")]) == (1, 1)
+
+    with store.cursor() as cursor:
+        assert cursor.execute("SELECT name FROM spans").fetchall() == [("step",)]
+
+
+def test_the_same_span_id_in_another_trace_is_another_span(store: Store) -> None:
+    [first] = rows(1)
+
+    assert store.insert([first, first._replace(trace_id="f" * 32)]) == (2, 0)
+
+
+def test_a_batch_with_a_row_that_cannot_be_stored_stores_nothing(store: Store) -> None:
+    batch = rows(3)
+    batch[1] = batch[1]._replace(attributes="{not json: secret}")
+
+    with pytest.raises(RowsRefusedError) as raised:
+        store.insert(batch)
+
+    assert stored(store) == 0
+    assert "secret" not in str(raised.value)
+    assert store.insert([batch[0], batch[2]]) == (2, 0)
+
+
+@pytest.mark.parametrize("change", [{"flags": 2**63}, {"name": "\ud800"}, {"input_tokens": "many"}])
+def test_a_row_that_arrow_refuses_is_told_apart_from_trouble_of_the_store(
+    store: Store, change: dict[str, object]
+) -> None:
+    [row] = rows(1)
+
+    with pytest.raises(RowsRefusedError):
+        store.insert([row._replace(**change)])  # type: ignore[arg-type]
+
+
+def test_rejected_spans_are_kept_with_their_reason(store: Store) -> None:
+    store.reject([RejectedSpan(START, "trace_id is all zero", "00", "01", "step", None)])
+
+    with store.cursor() as cursor:
+        assert cursor.execute("SELECT * FROM rejected_spans").fetchall() == [
+            (START, "trace_id is all zero", "00", "01", "step", None)
+        ]
+
+
+def test_a_cursor_can_neither_read_files_nor_change_settings(store: Store) -> None:
+    with store.cursor() as cursor:
+        for statement in ("SELECT * FROM read_text('/etc/hostname')", "SET threads = 1"):
+            with pytest.raises(duckdb.Error):
+                cursor.execute(statement)
+
+
+def test_the_last_storable_time_does_not_break_the_runs_view(store: Store) -> None:
+    store.insert(decode(request(span(end_time_unix_nano=2**63 - 2)), START).rows)
+
+    with store.cursor() as cursor:
+        [(end,)] = cursor.execute("SELECT end_time::VARCHAR FROM runs").fetchall()
+    assert end == "2262-04-11 23:47:16.854775806"
+
+
+def test_the_file_has_the_format_that_duckdb_1_5_reads(store: Store) -> None:
+    with store.cursor() as cursor:
+        [(tags,)] = cursor.execute(
+            "SELECT tags FROM duckdb_databases() WHERE NOT internal"
+        ).fetchall()
+    assert tags["storage_version"].startswith("v1.5.0")
+
+
+def test_a_closed_store_leaves_one_file(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "t.duckdb")
+    store.insert(rows(10))
+
+    store.close()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["t.duckdb"]
+
+
+def test_a_file_that_another_process_holds_is_refused_with_its_pid(tmp_path: Path) -> None:
+    database = tmp_path / "t.duckdb"
+    code = (
+        f"import duckdb; c = duckdb.connect({str(database)!r}); print('open', flush=True); input()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+
+        with pytest.raises(StoreError) as raised:
+            Store.open(database)
+
+        holder.communicate("\n")
+    assert f"{database} is locked by process {holder.pid}" in str(raised.value)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    database = tmp_path / "notes.txt"
+    database.write_text("not a database\n" * 1_000)
+
+    with pytest.raises(StoreError, match=r"notes\.txt is not a DuckDB database; name another"):
+        Store.open(database)
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=f"the folder {tmp_path / 'absent'} does not exist"):
+        Store.open(tmp_path / "absent" / "t.duckdb")
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=f"cannot open {tmp_path}"):
+        Store.open(tmp_path)
+
+
+def test_a_file_of_a_newer_otelchain_is_refused_by_name(tmp_path: Path) -> None:
+    database = tmp_path / "t.duckdb"
+    Store.open(database).close()
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (999, 'future', 0)")
+
+    with pytest.raises(SchemaTooNewError, match=r"t\.duckdb: it has schema version 999"):
+        Store.open(database)
+
+
+def test_a_write_ahead_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    database = tmp_path / "t.duckdb"
+    code = (
+        "import os, sys; from pathlib import Path; import duckdb; "
+        f"c = duckdb.connect({str(database)!r}); "
+        "c.execute('CREATE TABLE t AS SELECT range AS x FROM range(50000)'); "
+        "c.execute('CHECKPOINT'); c.execute('INSERT INTO t SELECT range FROM range(50000)'); "
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    wal = tmp_path / "t.duckdb.wal"
+    content = bytearray(wal.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    wal.write_bytes(content)
+
+    with pytest.raises(StoreError, match=r"t\.duckdb\.wal cannot be read .*; move it away"):
+        Store.open(database)
+
+
+def test_a_large_log_is_left_to_the_next_start_rather_than_held_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.store.CLOSING_CHECKPOINT_WAL_BYTES", 0)
+    batch = rows(10)
+    store = Store.open(tmp_path / "t.duckdb")
+    store.insert(batch)
+
+    store.close()
+
+    assert (tmp_path / "t.duckdb.wal").stat().st_size > 0
+    assert Store.open(tmp_path / "t.duckdb").insert(batch) == (0, 10)
