@@ -1,0 +1,115 @@
+"""A group of commands that tells our own errors in one line and lets bugs keep their traceback."""
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import click
+
+from otelchain.errors import OtelchainError
+from otelchain_queries import QueryError
+
+# Exit codes of a shell for a program ended by SIGINT and by SIGPIPE.
+_INTERRUPTED: Final = 130
+_NO_READER: Final = 141
+
+_EXTRAS: Final = {
+    "duckdb": "collector",
+    "grpc": "collector",
+    "langchain_core": "demo",
+    "langgraph": "demo",
+    "numpy": "collector",
+    "pandas": "collector",
+    "pyarrow": "collector",
+    "rich": "collector",
+    "starlette": "collector",
+    "uvicorn": "collector",
+}
+
+
+class MissingExtraError(OtelchainError):
+    """A command needs packages that the base install leaves out."""
+
+    def __init__(self, command: str, extra: str) -> None:
+        super().__init__(
+            f"{command!r} needs the {extra} extra; "
+            f"install it with: pip install 'otelchain[{extra}]'"
+        )
+
+
+def extra_of(error: ModuleNotFoundError) -> str | None:
+    """Return the extra that brings the missing module; None when none does."""
+    return _EXTRAS.get((error.name or "").partition(".")[0])
+
+
+class Commands(click.Group):
+    """Print our own errors as one line ``Error: …`` and exit with 2."""
+
+    # What a command of this group is called in "no … is named".
+    noun = "command"
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may have been meant."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise click.UsageError(unknown(self.noun, name, self.list_commands(ctx), ctx), ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and write out what it printed."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes once more at exit; nobody reads that either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_NO_READER)
+        except ModuleNotFoundError as error:
+            extra = extra_of(error)
+            if extra is None:
+                raise
+            root = ctx.find_root()
+            command = f"{root.command_path} {root.invoked_subcommand or ''}".strip()
+            raise MissingExtraError(command, extra) from error
+        return result
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the group; the one place where an error becomes a line and an exit code."""
+        run = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
+        return _exit_with(run) if standalone_mode else run()
+
+
+def _exit_with(run: Callable[[], Any]) -> NoReturn:
+    try:
+        code = run()
+    except click.Abort:
+        sys.exit(_INTERRUPTED)
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except (OtelchainError, QueryError) as error:
+        _fail(str(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def unknown(noun: str, name: str, known: list[str], ctx: click.Context) -> str:
+    """Return the text for a name that is not among the known ones."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"'{ctx.command_path} --help' lists them"
+    return f"no {noun} is named {name!r}; {hint}"
+
+
+def _fail(text: str) -> NoReturn:
+    click.echo(f"Error: {' '.join(text.split())}", err=True)
+    sys.exit(2)

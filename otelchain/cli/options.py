@@ -1,0 +1,52 @@
+"""Options that several commands share, each written once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+FORMATS: Final = ("table", "json", "jsonl", "csv", "markdown")
+
+DATABASE: Final = click.Option(
+    ["--database"],
+    type=click.Path(path_type=Path),
+    default=Path("otelchain.duckdb"),
+    show_default=True,
+    envvar="OTELCHAIN_DATABASE",
+    show_envvar=True,
+    help="DuckDB file written by the collector. While a collector has it open, that collector "
+    "is asked instead.",
+)
+ENDPOINT: Final = click.Option(
+    ["--endpoint"],
+    metavar="URL",
+    envvar="OTELCHAIN_ENDPOINT",
+    show_envvar=True,
+    help="HTTP address of a running collector to ask, such as http://127.0.0.1:4318.",
+)
+
+
+def format_option(formats: tuple[str, ...] = FORMATS) -> click.Option:
+    """Return ``--format``; the first format is the default."""
+    return click.Option(
+        ["--format", "format_name"],
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to print the rows.",
+    )
+
+
+def with_options(*options: click.Parameter) -> Callable[[Decorated], Decorated]:
+    """Give a command's function these options, in this order."""
+
+    def decorate(function: Decorated) -> Decorated:
+        # Where click.option() keeps what it collects; last comes first there.
+        collected = function.__dict__.setdefault("__click_params__", [])
+        collected.extend(reversed(options))
+        return function
+
+    return decorate

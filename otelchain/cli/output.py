@@ -1,0 +1,151 @@
+"""Answer → text in one of five formats.
+
+A table on a terminal fits its width: long cells are cut with ``…``. Everywhere else (other formats,
+a pipe, a file) every value is whole, there is no colour, and lines are as long as they need to be.
+"""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from otelchain.cli.visible import escape_json, visible
+
+if TYPE_CHECKING:
+    from otelchain_collector.answers import Answer, JSONValue
+
+
+def print_answer(answer: "Answer", format_name: str, more: str) -> None:
+    """Print an answer on standard output, and remarks about it on standard error.
+
+    Args:
+        answer: The rows.
+        format_name: One of `otelchain.cli.options.FORMATS`.
+        more: How to get the rows that the limit cut off.
+    """
+    if format_name == "table":
+        from otelchain.cli.table import print_table
+
+        print_table(answer)
+    else:
+        write(_FORMATS[format_name](answer).encode())
+    if not answer.rows and format_name == "table":
+        click.echo("no rows", err=True)
+    if answer.has_more:
+        click.echo(f"more rows exist; {more}", err=True)
+
+
+def write(content: bytes) -> None:
+    """Write all of it on standard output.
+
+    Bytes, since text mode would turn the line ends of CSV into those of the machine; in a loop,
+    since with ``PYTHONUNBUFFERED`` one write to a pipe may take only a part.
+    """
+    sys.stdout.flush()
+    rest = memoryview(content)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
+
+
+def to_json(answer: "Answer") -> str:
+    """Return a JSON array with one object per line."""
+    lines = ",\n".join(_objects(answer))
+    return f"[\n{lines}\n]\n" if lines else "[]\n"
+
+
+def to_jsonl(answer: "Answer") -> str:
+    """Return one JSON object per line."""
+    return "".join(f"{line}\n" for line in _objects(answer))
+
+
+def to_csv(answer: "Answer") -> str:
+    """Return CSV as RFC 4180 has it: CRLF, and quotes where needed; NULL is an empty field."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\r\n")
+    rows.writerow([column.name for column in answer.columns])
+    rows.writerows([[plain(value) for value in row] for row in answer.rows])
+    # A file gets the values as they are; a terminal must not obey them.
+    return _visible_lines(text.getvalue()) if sys.stdout.isatty() else text.getvalue()
+
+
+def to_markdown(answer: "Answer") -> str:
+    """Return a Markdown table; pipes are escaped and line breaks become ``<br>``."""
+    lines = [
+        [_markdown(column.name) for column in answer.columns],
+        ["---:" if is_number(column.type) else "---" for column in answer.columns],
+        *([_markdown(plain(value)) for value in row] for row in answer.rows),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def plain(value: "JSONValue") -> str:
+    """Return a value as text: NULL is empty, lists and objects are JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_number(kind: str) -> bool:
+    """Tell whether a column of this DuckDB type is set to the right."""
+    return kind.partition("(")[0] in _NUMBERS
+
+
+# fmt: off
+_NUMBERS: Final = frozenset({
+    "BIGINT", "DECIMAL", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "SMALLINT", "TINYINT",
+    "UBIGINT", "UHUGEINT", "UINTEGER", "USMALLINT", "UTINYINT",
+})
+# fmt: on
+_FORMATS: Final[dict[str, Callable[["Answer"], str]]] = {
+    "json": to_json,
+    "jsonl": to_jsonl,
+    "csv": to_csv,
+    "markdown": to_markdown,
+}
+
+
+def _objects(answer: "Answer") -> list[str]:
+    names = _unique([column.name for column in answer.columns])
+    return [
+        escape_json(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
+        for row in answer.rows
+    ]
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Number the repeated names, since an object keeps one value per name."""
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        candidate, number = name, 1
+        while candidate in seen:
+            number += 1
+            candidate = f"{name}_{number}"
+        seen.add(candidate)
+        found.append(candidate)
+    return found
+
+
+def _markdown(text: str) -> str:
+    lines = text.replace("\r\n", "\n").split("\n")
+    # HTML in a stored text would be obeyed by whoever renders the table.
+    safe = (
+        visible(line)
+        .replace("\\", "\\\\")
+        .replace("|", "\\|")
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        for line in lines
+    )
+    return "<br>".join(safe)
+
+
+def _visible_lines(text: str) -> str:
+    return "\n".join(visible(line) for line in text.replace("\r\n", "\n").split("\n"))

@@ -1,0 +1,67 @@
+"""Commands and settings for the generated documents: the same on every machine."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import click
+
+from otelchain.cli.root import cli
+from otelchain.settings import HandlerSettings
+from otelchain_collector.settings import setting_texts
+
+_WIDTH: Final = 100
+
+
+def command_help() -> list[tuple[str, str]]:
+    """Return (command line, help text) of every command, parents first.
+
+    Lines are at most 100 characters wide, whatever the terminal.
+    """
+    return list(_help(cli, "otelchain", None))
+
+
+def handler_settings_table() -> str:
+    """Return the settings of the handler as a Markdown table."""
+    return _table(
+        (f"`{setting.metadata['variable']}`", _shown(setting.default), setting.metadata["help"])
+        for setting in dataclasses.fields(HandlerSettings)
+    )
+
+
+def collector_settings_table() -> str:
+    """Return the settings of the collector as a Markdown table."""
+    return _table(
+        (f"`{text.option}`, `{text.variable}`", text.default, text.help) for text in setting_texts()
+    )
+
+
+def _shown(default: object) -> str:
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _table(rows: Iterable[tuple[str, str, str]]) -> str:
+    head = ["| setting | default | |", "| --- | --- | --- |"]
+    shown = [
+        f"| {name} | {f'`{default}`' if default else ''} | {text} |" for name, default, text in rows
+    ]
+    return "\n".join([*head, *shown, ""])
+
+
+def _help(
+    command: click.Command, name: str, parent: click.Context | None
+) -> Iterator[tuple[str, str]]:
+    context = click.Context(
+        command,
+        info_name=name,
+        parent=parent,
+        terminal_width=_WIDTH,
+        max_content_width=_WIDTH,
+        color=False,
+    )
+    yield context.command_path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            if found is not None:
+                yield from _help(found, child, context)

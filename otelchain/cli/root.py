@@ -1,0 +1,79 @@
+"""The commands, each loaded when it is needed: ``otelchain --version`` imports no database."""
+
+import sys
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any
+
+import click
+
+from otelchain import __version__
+from otelchain.cli.group import Commands, MissingExtraError, extra_of
+
+# Name -> (home, what --help says where its extra is not installed).
+_HOMES = {
+    "collector": (
+        "otelchain_collector.command:collector_command",
+        "Receive OTLP traces and keep them in a DuckDB file.",
+    ),
+    "demo": ("otelchain.demo.command:demo_command", "Trace a small application and question it."),
+    "query": ("otelchain.cli.query:query_command", "Answer a named question about traced runs."),
+    "show": ("otelchain.cli.show:show_command", "Print the runs of one trace as a tree."),
+    "sql": ("otelchain.cli.sql:sql_command", "Answer a SELECT in DuckDB's SQL."),
+}
+
+
+class _Root(Commands):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in _HOMES:
+            return None
+        home, help_text = _HOMES[cmd_name]
+        module, _, attribute = home.partition(":")
+        try:
+            command: click.Command = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            extra = extra_of(error)
+            if extra is None:
+                raise
+            return _missing(cmd_name, help_text, extra)
+        return command
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot show a character gets its number, not a traceback.
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        return super().main(*args, **kwargs)
+
+
+def _missing(name: str, help_text: str, extra: str) -> click.Command:
+    def refuse(**_: object) -> None:
+        raise MissingExtraError(f"otelchain {name}", extra)
+
+    return click.Command(
+        name,
+        callback=refuse,
+        help=help_text,
+        add_help_option=False,
+        params=[click.Argument(["rest"], nargs=-1)],
+        context_settings={"ignore_unknown_options": True},
+    )
+
+
+@click.group(cls=_Root, invoke_without_command=True)
+@click.version_option(__version__, prog_name="otelchain")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """See what a LangChain or LangGraph application did.
+
+    \b
+    Example:
+      otelchain demo
+      otelchain query slow-tools --since 24h
+      otelchain show last
+    """  # noqa: D301 - click reads the character \b
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,150 @@
+"""Where answers come from: a running collector over HTTP, or the database file.
+
+The same question gives the same `Answer` either way. DuckDB lets nobody read a file that another
+process writes, and lets no writer open a file that is being read: so a collector is asked when one
+runs, and the file is held open only while it answers.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from otelchain.errors import OtelchainError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from otelchain_collector.answers import Answer
+    from otelchain_queries import Query
+
+
+class SourceError(OtelchainError):
+    """No answers can be had from where the user pointed."""
+
+
+class Source(Protocol):
+    """A collector or a file."""
+
+    def query(self, query: "Query", values: Mapping[str, str]) -> "Answer":
+        """Answer a named query."""
+        ...
+
+    def sql(self, sql: str, max_rows: int) -> "Answer":
+        """Answer one SELECT."""
+        ...
+
+
+def open_source(database: Path, endpoint: str | None) -> Source:
+    """Return where to ask: the endpoint if given, the file's collector if it runs, or the file.
+
+    Raises:
+        SourceError: The endpoint is not an address.
+    """
+    from otelchain.cli.remote import CollectorSource
+    from otelchain_collector import discovery
+
+    if endpoint:
+        return CollectorSource(endpoint)
+    if found := discovery.read(database):
+        collector = CollectorSource(f"http://{found.http}")
+        # A killed collector leaves its discovery file, and its PID may be another program's now.
+        if collector.answers():
+            return collector
+    return FileSource(database)
+
+
+class FileSource:
+    """A database file that no collector has open."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+
+    def query(self, query: "Query", values: Mapping[str, str]) -> "Answer":
+        """Answer a named query.
+
+        Raises:
+            SourceError: The file is missing, locked, or not one that this version can read.
+            QueryFailed: A value has the wrong form, or the query took too long.
+        """
+        from otelchain_collector.answers import answer_query
+
+        with _opened(self._database) as connection:
+            return answer_query(connection, query, values)
+
+    def sql(self, sql: str, max_rows: int) -> "Answer":
+        """Answer one SELECT.
+
+        Raises:
+            SourceError: The file is missing, locked, or not one that this version can read.
+            QueryFailed: The statement is not one SELECT, is wrong, or took too long.
+        """
+        from otelchain_collector.answers import answer_sql
+
+        with _opened(self._database) as connection:
+            return answer_sql(connection, sql, max_rows=max_rows)
+
+
+@contextmanager
+def _opened(database: Path) -> Iterator["duckdb.DuckDBPyConnection"]:
+    connection = _connect(database)
+    try:
+        _check_schema(connection, database)
+        yield connection
+    finally:
+        connection.close()
+
+
+def _connect(database: Path) -> "duckdb.DuckDBPyConnection":
+    import duckdb
+
+    if not database.exists():
+        raise SourceError(
+            f"there is no database {str(database)!r}; name another with --database, or make one "
+            "with 'otelchain collector' or 'otelchain demo'"
+        )
+    if not database.is_file():
+        raise SourceError(f"{str(database)!r} is not a file; name a DuckDB file with --database")
+    try:
+        return duckdb.connect(str(database), read_only=True)
+    except duckdb.Error as error:
+        raise SourceError(_not_opened(database, str(error))) from error
+
+
+def _not_opened(database: Path, said: str) -> str:
+    holder = re.search(r"held in (?P<program>.*?)\s*\(PID (?P<pid>\d+)\)", said)
+    if holder:
+        return (
+            f"{str(database)!r} is locked by process {holder['pid']} ({holder['program']}); if it "
+            "is a collector, ask it with --endpoint, otherwise end that process"
+        )
+    if "version number" in said:
+        return (
+            f"{str(database)!r} was written by a newer DuckDB than the one installed; upgrade it "
+            "with: pip install -U duckdb"
+        )
+    if "not a valid DuckDB database" in said:
+        return f"{str(database)!r} is not a DuckDB database; name another with --database"
+    return f"cannot open {str(database)!r}: {said.splitlines()[0]}"
+
+
+def _check_schema(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:
+    from otelchain import __version__
+    from otelchain_collector.schema import LATEST_VERSION, version_of
+
+    version = version_of(connection)
+    if version == 0:
+        raise SourceError(
+            f"{str(database)!r} holds no traces of otelchain; name another with --database"
+        )
+    if version > LATEST_VERSION:
+        raise SourceError(
+            f"{str(database)!r} has schema version {version}, but otelchain {__version__} knows "
+            f"versions up to {LATEST_VERSION}; use the otelchain that wrote it, or a newer one"
+        )
+    if version < LATEST_VERSION:
+        raise SourceError(
+            f"{str(database)!r} has schema version {version}, older than {LATEST_VERSION}; bring "
+            f"it up to date with: otelchain collector --database {database}"
+        )

@@ -1,0 +1,48 @@
+"""``otelchain sql``: a SELECT of the user's own."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from otelchain.cli.options import DATABASE, ENDPOINT, format_option, with_options
+
+_DEFAULT_LIMIT: Final = 1_000
+# What the collector's API lets through; the same for a file, so that answers are the same.
+_MAX_LIMIT: Final = 100_000
+
+
+@click.command("sql")
+@click.argument("statement")
+@with_options(
+    click.Option(
+        ["--limit"],
+        type=click.IntRange(0, _MAX_LIMIT),
+        default=_DEFAULT_LIMIT,
+        show_default=True,
+        help="Most rows to print.",
+    ),
+    format_option(),
+    DATABASE,
+    ENDPOINT,
+)
+def sql_command(
+    statement: str, limit: int, format_name: str, database: Path, endpoint: str | None
+) -> None:
+    """Answer STATEMENT, one SELECT in DuckDB's SQL; ``-`` reads it from standard input.
+
+    The view runs has one row per run, the table spans one per span as it arrived. Nothing can be
+    changed, and no file or address can be read.
+
+    \b
+    Example:
+      otelchain sql 'SELECT run_type, count(*) FROM runs GROUP BY run_type'
+      otelchain sql - --format csv < question.sql
+    """  # noqa: D301 - click reads the character \b
+    from otelchain.cli.output import print_answer
+    from otelchain.cli.source import open_source
+
+    sql = sys.stdin.read() if statement == "-" else statement
+    answer = open_source(database, endpoint).sql(sql, limit)
+    print_answer(answer, format_name, "raise --limit")

@@ -1,0 +1,131 @@
+"""Answer → a table that fits the terminal, or a list of records when even that is too wide."""
+
+import sys
+from typing import Any, Final
+
+from rich.box import Box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from otelchain.cli.output import is_number, plain, write
+from otelchain.cli.visible import visible
+from otelchain_collector.answers import Answer, JSONValue
+
+# Below this, a cut text says nothing: rows are then printed one value per line.
+_NARROWEST_TEXT: Final = 8
+_GAP: Final = 2
+_DASHES: Final = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
+
+
+def console() -> Console:
+    """Return the console for standard output: no colour and no width limit unless a terminal."""
+    if sys.stdout.isatty():
+        return Console(highlight=False, soft_wrap=False)
+    # Rich measures in cells; a width that no row reaches means that nothing is cut.
+    return Console(width=1_000_000, color_system=None, force_terminal=False, highlight=False)
+
+
+def print_table(answer: Answer) -> None:
+    """Print an answer as a table on standard output."""
+    if [column.name for column in answer.columns] == ["explain_key", "explain_value"]:
+        _print_plans(answer)
+        return
+    screen = console()
+    on_terminal = screen.is_terminal
+    cells = [
+        [
+            _cell(value, column.type, on_terminal)
+            for value, column in zip(row, answer.columns, strict=True)
+        ]
+        for row in answer.rows
+    ]
+    names = [visible(column.name) for column in answer.columns]
+    widths = _fitted(
+        _widths(names, cells), [_is_rigid(c.type) for c in answer.columns], screen.width
+    )
+    if widths is None:
+        _print_records(screen, names, cells)
+        return
+    table = Table(box=_DASHES, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
+    for column, name, width in zip(answer.columns, names, widths, strict=True):
+        table.add_column(
+            Text(name, style="bold"),
+            justify="right" if is_number(column.type) else "left",
+            width=width,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    print_plain(screen, table)
+
+
+def print_plain(screen: Console, renderable: Any) -> None:
+    """Print without the blanks that fill a line up to its right end."""
+    with screen.capture() as captured:
+        screen.print(renderable)
+    print_lines([line.rstrip() for line in captured.get().splitlines()])
+
+
+def print_lines(lines: list[str]) -> None:
+    """Print lines; what the terminal's encoding lacks appears as its number."""
+    text = "".join(f"{line}\n" for line in lines)
+    write(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
+def _print_plans(answer: Answer) -> None:
+    """Print what EXPLAIN drew: it is made of lines already."""
+    for row in answer.rows:
+        print_lines([visible(line) for line in plain(row[1]).splitlines()])
+
+
+def _cell(value: JSONValue, kind: str, on_terminal: bool) -> str:
+    if isinstance(value, float):
+        # Thousandths are enough to read; other formats have every digit.
+        return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.3g}"
+    text = visible(plain(value))
+    if on_terminal and kind.startswith("TIMESTAMP") and "." in text:
+        whole, _, fraction = text.partition(".")
+        return f"{whole}.{fraction[:3]}Z"
+    return text
+
+
+def _widths(names: list[str], cells: list[list[str]]) -> list[int]:
+    return [
+        max([cell_len(name), *(cell_len(row[place]) for row in cells)])
+        for place, name in enumerate(names)
+    ]
+
+
+def _is_rigid(kind: str) -> bool:
+    """Tell whether a cut value would say something else, as half a number does."""
+    return is_number(kind) or kind.startswith(("TIMESTAMP", "DATE", "BOOLEAN"))
+
+
+def _fitted(widths: list[int], rigid: list[bool], available: int) -> list[int] | None:
+    """Cut the widest texts until a row fits; None when what is left of them says nothing."""
+    room = available - _GAP * (len(widths) - 1)
+    room -= sum(width for width, keep in zip(widths, rigid, strict=True) if keep)
+    texts = sorted(width for width, keep in zip(widths, rigid, strict=True) if not keep)
+    limit = max(texts, default=0)
+    for place, widest in enumerate(texts):
+        limit = room // (len(texts) - place)
+        if widest > limit:
+            break
+        room -= widest
+    if room < 0 or limit < min(_NARROWEST_TEXT, max(texts, default=0)):
+        return None
+    return [width if keep else min(width, limit) for width, keep in zip(widths, rigid, strict=True)]
+
+
+def _print_records(screen: Console, names: list[str], cells: list[list[str]]) -> None:
+    margin = max(cell_len(name) for name in names) + _GAP
+    for number, row in enumerate(cells, start=1):
+        lines = [Text(f"--- row {number}", style="bold")]
+        for name, cell in zip(names, row, strict=True):
+            if cell:
+                lines.append(Text.assemble((name.ljust(margin), "dim"), cell))
+                lines[-1].truncate(screen.width, overflow="ellipsis")
+        print_plain(screen, Text("\n").join(lines))

@@ -1,0 +1,221 @@
+"""One golden text per format, and what stored text must not do to a terminal."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stored_runs import make_store
+
+from otelchain.cli.output import print_answer, to_csv, to_json, to_jsonl, to_markdown
+from otelchain.cli.visible import escape_json, visible
+from otelchain_collector.answers import Answer, Column
+
+ANSWER = Answer(
+    columns=(
+        Column("name", "VARCHAR"),
+        Column("duration_ms", "DOUBLE"),
+        Column("tokens", "BIGINT"),
+        Column("tags", "VARCHAR[]"),
+        Column("name", "VARCHAR"),
+    ),
+    rows=[
+        ["plain", 12.0, 154, ["a", "b"], "x"],
+        ['say "hi", then\nleave | go', 0.123456, None, [], None],
+        ["naïve ✓ 文", 7250.5, 9007199254740993, None, ""],
+    ],
+)
+EMPTY = Answer(columns=(Column("name", "VARCHAR"),), rows=[])
+
+GOLDEN_JSON = """\
+[
+{"name": "plain", "duration_ms": 12.0, "tokens": 154, "tags": ["a", "b"], "name_2": "x"},
+{"name": "say \\"hi\\", then\\nleave | go", "duration_ms": 0.123456, "tokens": null, "tags": [], \
+"name_2": null},
+{"name": "naïve ✓ 文", "duration_ms": 7250.5, "tokens": 9007199254740993, "tags": null, \
+"name_2": ""}
+]
+"""
+GOLDEN_CSV = (
+    "name,duration_ms,tokens,tags,name\r\n"
+    'plain,12.0,154,"[""a"", ""b""]",x\r\n'
+    '"say ""hi"", then\nleave | go",0.123456,,[],\r\n'
+    "naïve ✓ 文,7250.5,9007199254740993,,\r\n"
+)
+GOLDEN_MARKDOWN = """\
+| name | duration_ms | tokens | tags | name |
+| --- | ---: | ---: | --- | --- |
+| plain | 12.0 | 154 | ["a", "b"] | x |
+| say "hi", then<br>leave \\| go | 0.123456 |  | [] |  |
+| naïve ✓ 文 | 7250.5 | 9007199254740993 |  |  |
+"""
+GOLDEN_TABLE = """\
+name                        duration_ms            tokens  tags        name
+--------------------------- ------------ ----------------- ----------- ----
+plain                                12               154  ["a", "b"]  x
+say "hi", then\\nleave | go        0.123                    []
+naïve ✓ 文                       7250.5  9007199254740993
+"""
+
+
+def test_json_is_one_array_with_a_row_on_each_line() -> None:
+    assert to_json(ANSWER) == GOLDEN_JSON
+    assert len(json.loads(GOLDEN_JSON)) == 3
+    assert to_json(EMPTY) == "[]\n"
+
+
+def test_jsonl_is_an_object_on_each_line() -> None:
+    lines = [line.removesuffix(",") for line in GOLDEN_JSON.splitlines()[1:-1]]
+
+    assert to_jsonl(ANSWER) == "".join(f"{line}\n" for line in lines)
+    assert to_jsonl(EMPTY) == ""
+
+
+def test_csv_is_rfc_4180() -> None:
+    assert to_csv(ANSWER) == GOLDEN_CSV
+    assert next(csv.reader(io.StringIO(GOLDEN_CSV))) == [
+        *("name", "duration_ms", "tokens", "tags", "name")
+    ]
+    assert to_csv(EMPTY) == "name\r\n"
+
+
+def test_markdown_escapes_what_would_end_a_cell() -> None:
+    assert to_markdown(ANSWER) == GOLDEN_MARKDOWN
+
+
+def test_markdown_shows_html_instead_of_obeying_it() -> None:
+    answer = Answer((Column("a", "VARCHAR"),), [["<img src=x> & \x1b[2J"]])
+
+    assert to_markdown(answer).splitlines()[2] == "| &lt;img src=x> &amp; \\\\x1b[2J |"
+
+
+def test_a_piped_table_has_every_value_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    print_answer(ANSWER, "table", "raise --limit")
+
+    assert capsys.readouterr() == (GOLDEN_TABLE, "")
+
+
+def test_a_piped_table_is_as_wide_as_its_longest_value(capsys: pytest.CaptureFixture[str]) -> None:
+    print_answer(Answer((Column("a", "VARCHAR"),), [["x" * 5000]]), "table", "")
+
+    assert "x" * 5000 in capsys.readouterr().out
+
+
+def test_remarks_go_to_standard_error(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    print_answer(EMPTY, "table", "raise --limit")
+    print_answer(Answer(EMPTY.columns, [["a"]], has_more=True), "jsonl", "raise --limit")
+
+    out, err = capfdbinary.readouterr()
+    assert out == b'name\n----\n{"name": "a"}\n'
+    assert err == b"no rows\nmore rows exist; raise --limit\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain ✓ 文 👩\u200d🚀", "plain ✓ 文 👩\u200d🚀"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("a\r\nb\tc", "a\\r\\nb\\tc"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\x7f", "\\x7f"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\U000e0041", "\\U000e0041"),
+    ],
+)
+def test_control_characters_become_visible(text: str, expected: str) -> None:
+    assert visible(text) == expected
+
+
+def test_json_with_escapes_is_the_same_json() -> None:
+    value = {"a": "\x9b31m \u202e \x7f \U000e0041 ✓"}
+
+    text = escape_json(json.dumps(value, ensure_ascii=False))
+
+    assert text == r'{"a": "\u009b31m \u202e \u007f \udb40\udc41 ✓"}'
+    assert json.loads(text) == value
+
+
+def on_terminal(columns: int, *arguments: str, **variables: str) -> str:
+    """Return what the command writes to a terminal of that width."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from otelchain.cli import main; main()", *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color", **variables},
+    )
+    os.close(follower)
+    written = b""
+    # On Linux, reading a terminal that the last writer has left is an error.
+    try:
+        while chunk := os.read(leader, 65536):
+            written += chunk
+    except OSError:
+        pass
+    os.close(leader)
+    assert process.wait(30) == 0
+    return written.decode()
+
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_a_table_fits_the_terminal(tmp_path: Path, columns: int) -> None:
+    database = make_store(tmp_path / "otelchain.duckdb")
+    sql = "SELECT name, start_time, duration_ms, outputs, repeat('文', 300) AS wide FROM runs"
+
+    shown = on_terminal(columns, "sql", sql, "--database", str(database))
+
+    lines = STYLES.sub("", shown).splitlines()
+    wide = [len(line) + line.count("文") for line in lines]
+    assert max(wide) <= columns
+    assert any("…" in line for line in lines)
+    assert "2026-11-30T23:04:54.153Z" in shown
+    assert "7250" in shown
+
+
+def test_rows_too_wide_for_a_table_become_records(tmp_path: Path) -> None:
+    database = make_store(tmp_path / "otelchain.duckdb")
+
+    shown = on_terminal(80, "query", "slow-tools", "--database", str(database), NO_COLOR="1")
+
+    lines = [line.split() for line in STYLES.sub("", shown).splitlines()]
+    assert lines[0] == ["---", "row", "1"]
+    assert ["name", "lookup"] in lines
+    assert ["trace_id", "4bf92f3577b34da6a3ce929d0e0e4736"] in lines
+
+
+def test_no_color_is_obeyed(tmp_path: Path) -> None:
+    database = make_store(tmp_path / "otelchain.duckdb")
+    arguments = ("show", "last", "--database", str(database))
+
+    coloured = on_terminal(100, *arguments)
+    plain = on_terminal(100, *arguments, NO_COLOR="1")
+
+    assert "\x1b[1;31m" in coloured or "\x1b[31m" in coloured
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", plain)
+
+
+@pytest.mark.parametrize("format_name", ["table", "json", "jsonl", "csv", "markdown"])
+def test_a_terminal_never_gets_a_stored_escape_sequence(tmp_path: Path, format_name: str) -> None:
+    database = make_store(tmp_path / "otelchain.duckdb")
+    sql = "SELECT error, chr(155) || '31m' AS c1, chr(27) AS \"\x1b[2J\" FROM runs"
+
+    shown = on_terminal(
+        *(100, "sql", sql, "--database", str(database), "--format", format_name),
+    )
+
+    rest = STYLES.sub("", shown.replace("\x1b[31mhost", "LEAK"))
+    assert "LEAK" not in rest
+    assert "\x1b" not in rest
+    assert "\x9b" not in rest
+    assert "31mhost" in rest

@@ -1,0 +1,106 @@
+"""The bundle on the command line: a subcommand per file, its options from the header."""
+
+import json
+from pathlib import Path
+
+import pytest
+from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
+
+import otelchain_queries
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path: Path) -> str:
+    other = run(
+        *(9, None, "other", "tool"), trace_id="f" * 32, start_ms=60_000, duration_ms=6000
+    )._replace(service_name="billing")
+    return str(make_store(tmp_path / "otelchain.duckdb", [*SUPPORT_RUNS, other]))
+
+
+def names(*arguments: str, **variables: str) -> list[str]:
+    """Return the column ``name`` of what the command printed as JSON lines."""
+    result = asked(*arguments, "--format", "jsonl", **variables)
+    assert (result.returncode, result.stderr) == (0, b"")
+    return [json.loads(line)["name"] for line in result.stdout.splitlines()]
+
+
+def test_query_alone_lists_every_question_with_its_title() -> None:
+    result = asked("query")
+
+    listed = [line.split(maxsplit=1) for line in result.stdout.decode().splitlines()]
+    assert listed == [
+        [name, otelchain_queries.load(name).title] for name in otelchain_queries.names()
+    ]
+
+
+def test_a_query_answers_with_its_defaults(database: str) -> None:
+    assert names("query", "slow-tools", "--database", database) == ["lookup", "other"]
+
+
+def test_an_option_of_the_header_is_passed_on(database: str) -> None:
+    arguments = ("query", "slow-tools", "--database", database)
+
+    assert names(*arguments, "--min-duration", "7s") == ["lookup"]
+    assert names(*arguments, "--min-duration", "2m") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--limit", "1"], ["lookup"]),
+        (["--limit", "0"], []),
+        (["--service", "billing"], ["other"]),
+        (["--service", "nope"], []),
+        (["--since", "2026-11-30T23:05:54Z"], ["other"]),
+        (["--since", "2026-12-01T01:05:54+02:00"], ["other"]),
+        (["--until", "2026-11-30T23:05:54"], ["lookup"]),
+        (["--since", "2026-12-01"], []),
+    ],
+)
+def test_the_common_options_narrow_the_rows(
+    database: str, options: list[str], expected: list[str]
+) -> None:
+    assert names("query", "slow-tools", "--database", database, *options) == expected
+
+
+def test_the_database_may_come_from_the_environment(database: str) -> None:
+    assert names("query", "slow-tools", OTELCHAIN_DATABASE=database) == ["lookup", "other"]
+
+
+def test_the_help_of_a_query_is_its_header() -> None:
+    query = otelchain_queries.load("slow-tools")
+
+    shown = " ".join(asked("query", "slow-tools", "--help").stdout.decode().split())
+
+    assert query.description in shown
+    assert query.why in shown
+    for param in query.params:
+        assert f"--{param.name.replace('_', '-')} " in shown
+    assert "shortest duration to show: 500ms, 5s, 2m [default: 5s]" in shown
+    assert "Example: otelchain query slow-tools --min-duration 5s --format json" in shown
+
+
+def test_every_query_of_the_bundle_answers_on_the_command_line(database: str) -> None:
+    for name in otelchain_queries.names():
+        result = asked("query", name, "--database", database, "--format", "csv")
+
+        assert (result.returncode, result.stderr) == (0, b""), name
+        assert result.stdout.startswith(b"trace_id,"), name
+
+
+def test_a_value_is_data_and_never_sql(database: str) -> None:
+    hostile = "x' OR 1=1; DROP TABLE spans; --"
+
+    assert names("query", "slow-tools", "--database", database, "--service", hostile) == []
+    assert names("query", "slow-tools", "--database", database) == ["lookup", "other"]
+
+
+@pytest.mark.parametrize("format_name", ["table", "json", "jsonl", "csv", "markdown"])
+def test_each_format_is_printed(database: str, format_name: str) -> None:
+    result = asked(
+        *("query", "slow-tools", "--database", database, "--format", format_name, "--limit", "1")
+    )
+
+    assert result.returncode == 0
+    assert TRACE.encode() in result.stdout
+    assert result.stdout.endswith(b"\n")
