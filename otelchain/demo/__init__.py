@@ -1,0 +1,1 @@
+"""A support assistant to trace, and the tour of its traces: ``otelchain demo``."""
