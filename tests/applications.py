@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from fakes import FakeRetriever, StreamingModel
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
 
+from fakes import FakeRetriever, StreamingModel
 from otelchain import OtelCallbackHandler
 
 SLOW_SECONDS = 0.3
@@ -36,8 +36,8 @@ def fast_lookup(q: str) -> str:
 class Application:
     """An application and what the questions must answer about one run of it.
 
-    `mixed` maps a parent's name to its kind and its failed, retried and succeeded children; a failed
-    attempt that a later one made good counts as retried.
+    `mixed` maps a parent's name to its kind and its failed, retried and succeeded children; a
+    failed attempt that a later one made good counts as retried.
     """
 
     run: Callable[[OtelCallbackHandler], None]

@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import collector_process
 import pytest
-from collector_process import RunningCollector
-from fakes import FinishedSpans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import collector_process
+from collector_process import RunningCollector
+from fakes import FinishedSpans
 from otelchain import OtelCallbackHandler
 
 

@@ -8,22 +8,20 @@ from typing import Any
 
 import duckdb
 import pytest
-from stored_runs import make_store
 
 import otelchain_collector.answers as answers
 from otelchain_collector.answers import Answer, Column, QueryFailed, answer_query, answer_sql
 from otelchain_collector.guard import guard
 from otelchain_collector.store import Store
 from otelchain_queries import QueryError, parse
+from stored_runs import make_store
 
 
 @pytest.fixture(name="connection", params=["plain", "store"])
 def _connection(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection of its own, and a cursor of a store: DuckDB parses differently in the two."""
-    if request.param == "plain":
-        connection = duckdb.connect()
-    else:
-        connection = Store.open(":memory:").cursor()
+    plain = request.param == "plain"
+    connection = duckdb.connect() if plain else Store.open(":memory:").cursor()
     connection.execute("CREATE TABLE t AS SELECT 1 AS a")
     yield connection
     connection.close()

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from stored_runs import make_store
 
 import otelchain_queries
 from otelchain_collector import api
 from otelchain_collector.store import Store
+from stored_runs import make_store
 
 JSON = {"content-type": "application/json"}
 

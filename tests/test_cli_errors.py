@@ -11,6 +11,7 @@ from typing import IO
 
 import duckdb
 import pytest
+
 from collector_process import RunningCollector
 from stored_runs import TRACE, asked, make_store, otelchain
 

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from stored_runs import make_store
 
 from otelchain.cli.output import print_answer, to_csv, to_json, to_jsonl, to_markdown
 from otelchain.cli.visible import escape_json, visible
 from otelchain_collector.answers import Answer, Column
+from stored_runs import make_store
 
 ANSWER = Answer(
     columns=(

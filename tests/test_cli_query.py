@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
 import otelchain_queries
+from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
 
 @pytest.fixture(name="database")

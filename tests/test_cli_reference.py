@@ -2,9 +2,9 @@
 
 import click
 import pytest
-from stored_runs import asked
 
 from otelchain.cli.reference import command_help
+from stored_runs import asked
 
 EVERY_COMMAND = command_help()
 

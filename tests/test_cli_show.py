@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
 LATER = "4bf92f35" + "0" * 23 + "1"

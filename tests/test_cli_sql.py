@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from stored_runs import asked, make_store, otelchain
 
 

@@ -17,14 +17,14 @@ from typing import Any
 import duckdb
 import grpc
 import pytest
-from collector_process import RunningCollector, hold
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from otlp_requests import START, body, span, text
 
+from collector_process import RunningCollector, hold
 from otelchain_collector import discovery
 from otelchain_collector.schema import LATEST_VERSION
+from otlp_requests import START, body, span, text
 
 Start = Callable[..., RunningCollector]
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

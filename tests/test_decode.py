@@ -7,12 +7,12 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
-from otlp_requests import START, TRACE_ID, body, replace_once, request, span, text
 
 from otelchain_collector import decode as decode_module
 from otelchain_collector.decode import decode
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.trace_request import MalformedRequestError
+from otlp_requests import START, TRACE_ID, body, replace_once, request, span, text
 
 RECEIVED = START + 5
 

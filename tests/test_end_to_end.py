@@ -8,16 +8,15 @@ from typing import Any
 
 import duckdb
 import pytest
-from applications import APPLICATIONS, MIN_DURATION, Application
 from click.testing import CliRunner
-from fakes import FakeModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 
 import otelchain.provider
+from applications import APPLICATIONS, MIN_DURATION, Application
+from fakes import FakeModel
 from otelchain import OtelCallbackHandler, configure
 from otelchain.cli.root import cli
-
 
 HOW = ("failed", "retried", "succeeded")
 

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from fakes import FakeModel, FakeRetriever, FinishedSpans, StreamingModel
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
@@ -25,6 +24,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanKind, StatusCode
 
+from fakes import FakeModel, FakeRetriever, FinishedSpans, StreamingModel
 from otelchain import OtelCallbackHandler, Redactor
 
 

@@ -5,11 +5,11 @@ import math
 from typing import Any
 
 import pytest
-from otlp_requests import START, TRACE_ID
 
 from otelchain_collector.anyvalue import to_json, value_of
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otlp_requests import START, TRACE_ID
 
 RECEIVED = START + 5
 

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from fakes import FakeModel, FakeRetriever
 from langchain_core.callbacks.manager import dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
@@ -18,6 +17,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 
 import otelchain.provider
+from fakes import FakeModel, FakeRetriever
 from otelchain import OtelCallbackHandler, Redactor, configure
 
 PLACES = [

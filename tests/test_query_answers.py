@@ -881,6 +881,18 @@ def test_a_large_circle_begins_at_its_first_run_and_is_whole(store: GoldenStore)
     assert [row["detached"] for row in rows] == ["its own ancestor"] + [None] * 299
 
 
+def test_two_runs_of_one_id_do_not_double_what_is_below_them(store: GoldenStore) -> None:
+    store.add(T1, "same", start_ms=0)
+    store.add(T1, "same", start_ms=1)
+    store.add(T1, "child", "same", start_ms=2)
+
+    assert tree(store.ask("trace", trace_id=T1)) == [
+        (0, "same", None),
+        (1, "child", None),
+        (0, "same", None),
+    ]
+
+
 def test_a_long_chain_of_runs_is_shown_to_its_end(store: GoldenStore) -> None:
     store.add(T1, "n0")
     store.connection.execute(

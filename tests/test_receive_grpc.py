@@ -8,7 +8,6 @@ from typing import Any
 
 import grpc
 import pytest
-from collector_process import RunningCollector, hold
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
@@ -16,6 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from collector_process import RunningCollector, hold
 from otlp_requests import body, replace_once, request, span, text
 
 MIB = 1024 * 1024

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collector_process import RunningCollector, hold, readiness, wait_for_queue
 from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
@@ -19,6 +18,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from collector_process import RunningCollector, hold, readiness, wait_for_queue
 from otlp_requests import START, TRACE_ID, body, replace_once, span, text
 
 PROTOBUF = "application/x-protobuf"

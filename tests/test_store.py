@@ -6,12 +6,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from otlp_requests import START, request, span, text
 
 from otelchain_collector.decode import decode
 from otelchain_collector.errors import RowsRefusedError, SchemaTooNewError, StoreError
 from otelchain_collector.rows import RejectedSpan, SpanRow
 from otelchain_collector.store import RECENT_SPANS, Inserted, Store
+from otlp_requests import START, request, span, text
 
 
 def rows(count: int, first_start: int = START) -> list[SpanRow]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from otlp_requests import START, request, span
 
 from otelchain_collector.budget import ByteBudget, QueueFullError, Reservation
 from otelchain_collector.decode import Decoded, decode
@@ -14,6 +13,7 @@ from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.rows import RejectedSpan
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Outcome, Writer
+from otlp_requests import START, request, span
 
 
 @pytest.fixture(name="store")

@@ -101,6 +101,7 @@ circle_tree AS (
         SELECT nodes.number, list_append(walk.path, nodes.number), NULL
         FROM walk
         JOIN nodes ON nodes.parent_number = walk.number
+        WHERE nodes.number NOT IN (SELECT number FROM circles)
     )
     SELECT * FROM walk
 ),
