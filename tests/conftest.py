@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -13,6 +14,13 @@ import collector_process
 from collector_process import RunningCollector
 from fakes import FinishedSpans
 from otelchain import OtelCallbackHandler
+
+
+# A loaded machine is slow at generating inputs too; neither says anything about the code.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
