@@ -10,19 +10,33 @@ if TYPE_CHECKING:
     from otelchain.errors import ConfigurationError as ConfigurationError
     from otelchain.errors import OtelchainError as OtelchainError
     from otelchain.errors import RedactionPolicyError as RedactionPolicyError
+    from otelchain.handler import HandlerStats as HandlerStats
     from otelchain.handler import OtelCallbackHandler as OtelCallbackHandler
+    from otelchain.instrumentation import instrument as instrument
+    from otelchain.instrumentation import uninstrument as uninstrument
+    from otelchain.nesting import nest_spans as nest_spans
+    from otelchain.nesting import unnest_spans as unnest_spans
     from otelchain.provider import configure as configure
     from otelchain.redaction import Redactor as Redactor
+    from otelchain.wrappers import traced_embeddings as traced_embeddings
+    from otelchain.wrappers import traced_reranker as traced_reranker
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ConfigurationError": "otelchain.errors",
+    "HandlerStats": "otelchain.handler",
     "OtelCallbackHandler": "otelchain.handler",
     "OtelchainError": "otelchain.errors",
     "RedactionPolicyError": "otelchain.errors",
     "Redactor": "otelchain.redaction",
     "configure": "otelchain.provider",
+    "instrument": "otelchain.instrumentation",
+    "nest_spans": "otelchain.nesting",
+    "traced_embeddings": "otelchain.wrappers",
+    "traced_reranker": "otelchain.wrappers",
+    "uninstrument": "otelchain.instrumentation",
+    "unnest_spans": "otelchain.nesting",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

@@ -4,6 +4,7 @@ Stands between the facts of a run and its span: snapshot, then redaction, then J
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -11,9 +12,12 @@ from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
 from otelchain.redaction import Redactor
-from otelchain.snapshot import snapshot
+from otelchain.snapshot import is_small, quick_json, snapshot
 
 Attributes = dict[str, AttributeValue]
+
+# Texts up to here are written without a walk and, where they repeat, redacted once.
+_QUICK_CHARS = 256
 
 
 class ContentGate:
@@ -27,6 +31,8 @@ class ContentGate:
 
     def __init__(self, redactor: Redactor, *, capture: bool, max_value_bytes: int) -> None:
         self.redactor = redactor
+        # Run names, tags and ids come again and again.
+        self._known = lru_cache(maxsize=4_096)(redactor.text)
         self.capture = capture
         self.max_value_bytes = max_value_bytes
 
@@ -38,11 +44,27 @@ class ContentGate:
 
     def fact_json(self, key: str, value: object) -> Attributes:
         """Like `json`, for values that are recorded also with content capture off."""
+        quick = self._quick_json(value)
+        if quick is not None:
+            return {key: quick}
         taken = snapshot(value, self.max_value_bytes, self.redactor.text)
         text = orjson.dumps(self.redactor.value(taken.tree)).decode()
         if taken.truncated:
             return {key: text, key + TRUNCATED_SUFFIX: True}
         return {key: text}
+
+    def _quick_json(self, value: object) -> str | None:
+        """Write a small, plain value as `snapshot` would, ten times faster; None for the others."""
+        if type(value) is str:
+            if len(value) > _QUICK_CHARS or not value.isascii():
+                return None
+            return orjson.dumps(self._known(value)).decode()
+        if not (self.redactor.reads_json_text and is_small(value, self.max_value_bytes)):
+            return None
+        text = quick_json(value)
+        if text is None or len(text) > self.max_value_bytes:
+            return None
+        return self.redactor.text(text)
 
     def text(self, key: str, value: str) -> Attributes:
         """Content that is a plain text."""
@@ -56,11 +78,19 @@ class ContentGate:
 
     def fact(self, value: str) -> str:
         """Redact and cut a text that the user chose but that is no content: a name, an id."""
+        if len(value) <= _QUICK_CHARS and value.isascii():
+            return self._known(value)
         taken = snapshot(value, self.max_value_bytes, self.redactor.text)
         return self.redactor.text(str(taken.tree))
 
     def facts(self, values: Mapping[str, Any]) -> Attributes:
-        """Redact attributes that the user chose (names, ids), all in one pass."""
-        tree = snapshot(values, self.max_value_bytes, self.redactor.text).tree
-        redacted: Attributes = self.redactor.value(tree)
+        """Redact attributes that the user chose: names, ids and lists of them."""
+        return {key: self._fact_of_any_type(value) for key, value in values.items()}
+
+    def _fact_of_any_type(self, value: Any) -> AttributeValue:
+        if type(value) is str:
+            return self.fact(value)
+        if isinstance(value, (int, float)):  # and bool
+            return value
+        redacted: AttributeValue = self.redactor.value(snapshot(value, self.max_value_bytes).tree)
         return redacted

@@ -7,21 +7,23 @@ contexts, so an attached context would leak into the application. Parents come f
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from opentelemetry import trace
+from opentelemetry.metrics import MeterProvider
 
 from otelchain import __version__, lifetime, payloads, status
 from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate
+from otelchain.interrupt_links import is_answer
 from otelchain.messages import message_json, prompt_json
 from otelchain.provider import current_provider
 from otelchain.recorder import RunRecorder
 from otelchain.redaction import Redactor
 from otelchain.run_facts import run_start
-from otelchain.runs import OpenRuns
 from otelchain.settings import HandlerSettings
 
 if TYPE_CHECKING:
@@ -35,6 +37,23 @@ else:
 
 _log = logging.getLogger("otelchain")
 _Hook = TypeVar("_Hook", bound=Callable[..., None])
+
+
+@dataclass(frozen=True)
+class HandlerStats:
+    """The counts of one handler.
+
+    Args:
+        open: Runs open now.
+        started: Runs started.
+        dropped: Runs ended because too many were open, or for too long.
+        failed: Hook calls that could not record what they were told.
+    """
+
+    open: int
+    started: int
+    dropped: int
+    failed: int
 
 
 def _guarded(hook: _Hook) -> _Hook:
@@ -66,6 +85,10 @@ class OtelCallbackHandler(_Base):
             otherwise spends about 250 µs per event on a thread hop. langchain-core then does not
             call ``on_llm_start`` of *other*, non-inline handlers for plain (non-chat) models that
             are called async; pass False if you depend on such a handler.
+        meter_provider: Where the metrics of the GenAI conventions and the handler's own counts go;
+            no metrics when None.
+        openinference: Write OpenInference's attributes too, so that Phoenix shows the spans as its
+            own. None reads ``OTELCHAIN_OPENINFERENCE``.
 
     Raises:
         ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read.
@@ -81,18 +104,27 @@ class OtelCallbackHandler(_Base):
         redactor: Redactor | None = None,
         capture_content: bool | None = None,
         run_inline: bool = True,
+        meter_provider: MeterProvider | None = None,
+        openinference: bool | None = None,
     ) -> None:
         settings = HandlerSettings.from_environment()
+        if openinference is not None:
+            settings = replace(settings, openinference=openinference)
         capture = settings.capture_content if capture_content is None else capture_content
         self.run_inline = run_inline
         self._reported: set[str] = set()
         self._gate = ContentGate(
             redactor or Redactor(), capture=capture, max_value_bytes=settings.max_value_bytes
         )
-        tracer = (tracer_provider or current_provider()).get_tracer("otelchain", __version__)
-        runs = OpenRuns(settings.max_open_runs, settings.max_run_age_seconds)
-        self._recorder = RunRecorder(tracer, self._gate, runs)
-        lifetime.watch(self)
+        # Kept: the table of open runs lives as long as its provider, which a tracer does not hold.
+        self._provider = tracer_provider or current_provider()
+        tracer = self._provider.get_tracer("otelchain", __version__)
+        runs = lifetime.table_of(self._provider)
+        self._recorder = RunRecorder(tracer, self._gate, runs, settings, meter_provider)
+
+    def stats(self) -> HandlerStats:
+        """Count what this handler has seen and lost, since it was made."""
+        return HandlerStats(**self._recorder.counts())
 
     # --- chains, prompts, parsers, graphs and their nodes -------------------------------------
 
@@ -100,6 +132,8 @@ class OtelCallbackHandler(_Base):
     def on_chain_start(self, serialized: Any, inputs: Any, **event: Any) -> None:
         """Start a run of any type that LangChain reports as a chain."""
         start = run_start(event.get("run_type") or "chain", serialized, event)
+        if is_answer(inputs):
+            start = start._replace(answers=True)
 
         def payload() -> Attributes:
             # A stream's input is a placeholder here; the real one comes with the end.
@@ -132,26 +166,32 @@ class OtelCallbackHandler(_Base):
     def on_chat_model_start(self, serialized: Any, messages: Any, **event: Any) -> None:
         """Start a chat model's run; LangChain calls this once per list of messages."""
         start = run_start("chat_model", serialized, event)
-        described = (message_json(message) for group in messages for message in group)
-        self._recorder.start(start, lambda: payloads.prompt(self._gate, start, described))
+        self._recorder.start(
+            start,
+            lambda: payloads.prompt(
+                self._gate, start, (message_json(one) for group in messages for one in group)
+            ),
+        )
 
     @_guarded
     def on_llm_start(self, serialized: Any, prompts: list[str], **event: Any) -> None:
         """Start a text completion model's run; LangChain calls this once per prompt."""
         start = run_start("llm", serialized, event)
-        described = map(prompt_json, prompts)
-        self._recorder.start(start, lambda: payloads.prompt(self._gate, start, described))
+        self._recorder.start(
+            start, lambda: payloads.prompt(self._gate, start, map(prompt_json, prompts))
+        )
 
     @_guarded
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **event: Any) -> None:
-        """Note when the first token came."""
-        self._recorder.first_token(run_id)
+        """Note when the first token came, and the usage that a chunk carries."""
+        self._recorder.chunk(run_id, event.get("chunk"))
 
     @_guarded
     def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note when the first content came; v3 streams report no tokens."""
-        if isinstance(event, Mapping) and event.get("event") == "content-block-delta":
-            self._recorder.first_token(run_id)
+        """Note when the first content came, and the usage; v3 streams report no tokens."""
+        if isinstance(event, Mapping):
+            content = event.get("event") == "content-block-delta"
+            self._recorder.chunk(run_id, event, content=content)
 
     @_guarded
     def on_llm_end(self, response: Any, *, run_id: UUID, **event: Any) -> None:
@@ -247,27 +287,26 @@ class OtelCallbackHandler(_Base):
     def on_interrupt(self, event: Any) -> None:
         """Mark a graph's run as waiting for a human (`langgraph.callbacks`)."""
         if event.run_id is not None:
-            self._recorder.interrupt(event.run_id, event.interrupts)
+            self._recorder.interrupt(event.run_id, event)
 
     @_guarded
     def on_resume(self, event: Any) -> None:
         """Mark a graph's run as the continuation of an interrupted one (`langgraph.callbacks`)."""
         if event.run_id is not None:
-            self._recorder.resume(event.run_id)
-
-    # --- end of the process -------------------------------------------------------------------
-
-    def end_open_runs(self, reason: str) -> None:
-        """End every open run as abandoned (called at exit)."""
-        self._recorder.end_all(reason)
-
-    def forget_open_runs(self) -> None:
-        """Drop every open run without ending it (called in a forked child)."""
-        self._recorder.runs.forget()
+            self._recorder.resume(event.run_id, event)
 
     def _report(self, hook: str, error: Exception) -> None:
+        self._recorder.failed += 1
         kind = f"{hook}: {type(error).__name__}"
         if kind not in self._reported:
             self._reported.add(kind)
             # The text of the error may hold content of the application.
             _log.error("otelchain could not record a run (%s); the application goes on", kind)
+
+
+if _Base is not BaseCallbackHandler:
+    from langchain_core.tracers.base import BaseTracer
+
+    # LangGraph gives a node's TracePolicy-reduced payload to tracers only, which it tells by this
+    # class. We are one, without its costs: subclassing would add 70 µs and more to every pair.
+    BaseTracer.register(OtelCallbackHandler)

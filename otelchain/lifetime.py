@@ -1,47 +1,48 @@
-"""What becomes of open runs when the process exits or forks.
-
-Handlers put themselves on the list; `configure` ends what is open before it closes its provider.
-"""
+"""The tables of open runs of this process, and what becomes of them when it exits or forks."""
 
 import atexit
 import os
-from typing import Protocol
-from weakref import WeakSet
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from opentelemetry.trace import TracerProvider
+
+from otelchain import span_end
+from otelchain.runs import OpenRun, OpenRuns
+
+_tables: WeakKeyDictionary[TracerProvider, OpenRuns] = WeakKeyDictionary()
 
 
-class OpensRuns(Protocol):
-    """Something with runs that may never report an end."""
+def table_of(provider: TracerProvider) -> OpenRuns:
+    """Return the table that all handlers of a provider share.
 
-    def end_open_runs(self, reason: str) -> None:
-        """End every open run as abandoned."""
-
-    def forget_open_runs(self) -> None:
-        """Drop every open run without ending it."""
-
-
-_handlers: WeakSet[OpensRuns] = WeakSet()
-
-
-def watch(handler: OpensRuns) -> None:
-    """End a handler's open runs at exit, and drop them in a forked child.
-
-    Exit functions run last in, first out: registered with each handler, the function runs before
-    the shutdown of a provider that was made earlier.
+    Exit functions run last in, first out: registered again with each handler, ours runs before the
+    shutdown of a provider that was made earlier.
     """
-    _handlers.add(handler)
     atexit.unregister(end_all)
     atexit.register(end_all)
+    return _tables.setdefault(provider, OpenRuns())
+
+
+def find(run_id: UUID) -> OpenRun | None:
+    """Find an open run in any table."""
+    for table in list(_tables.values()):
+        run = table.get(run_id)
+        if run is not None:
+            return run
+    return None
 
 
 def end_all() -> None:
-    """End the open runs of every handler of this process."""
-    for handler in list(_handlers):
-        handler.end_open_runs("process exit")
+    """End every open run as abandoned."""
+    for table in list(_tables.values()):
+        for run in table.pop_all():
+            span_end.abandon(run, "process exit")
 
 
 def _forget_all() -> None:
-    for handler in list(_handlers):
-        handler.forget_open_runs()
+    for table in list(_tables.values()):
+        table.forget()
 
 
 if hasattr(os, "register_at_fork"):

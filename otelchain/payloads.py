@@ -3,17 +3,19 @@
 Called while a span is recording; every value goes through the `ContentGate`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import orjson
+from langchain_core.messages import ToolMessage
 
 from otelchain import attributes as names
-from otelchain import model_facts
+from otelchain import cost, model_facts
 from otelchain.content import Attributes, ContentGate
 from otelchain.messages import output_messages
 from otelchain.prompt_facts import templates_json
 from otelchain.retrieval_facts import documents_json
+from otelchain.rubric_facts import rubric_attributes
 from otelchain.run_facts import RunStart
 from otelchain.snapshot import utf8
 
@@ -25,7 +27,7 @@ def chain_input(gate: ContentGate, inputs: Any) -> Attributes:
 
 def chain_output(gate: ContentGate, outputs: Any) -> Attributes:
     """A chain's output."""
-    return gate.json(names.OUTPUT, outputs)
+    return gate.json(names.OUTPUT, outputs) | rubric_attributes(gate, outputs)
 
 
 def template(gate: ContentGate, serialized: Mapping[str, Any] | None) -> Attributes:
@@ -33,15 +35,20 @@ def template(gate: ContentGate, serialized: Mapping[str, Any] | None) -> Attribu
     return gate.json(names.PROMPT_TEMPLATE, templates_json(serialized))
 
 
+# "toolConfig" is Bedrock Converse's.
+_TOOLS = ("tools", "functions", "toolConfig")
+
+
 def prompt(gate: ContentGate, start: RunStart, messages: Iterable[Any]) -> Attributes:
     """What a model was asked: messages, stop sequences, tool definitions."""
+    cost.prepare()
     if not gate.capture:
         return {}
     found = gate.json(names.GEN_AI_INPUT_MESSAGES, list(messages))
     stop = model_facts.stop_sequences(start.metadata, start.parameters)
     if stop:
         found.update(gate.texts(names.GEN_AI_REQUEST_STOP_SEQUENCES, stop))
-    tools = start.parameters.get("tools") or start.parameters.get("functions")
+    tools = next((start.parameters[key] for key in _TOOLS if start.parameters.get(key)), None)
     if tools:
         found.update(gate.json(names.GEN_AI_TOOL_DEFINITIONS, tools))
     return found
@@ -56,22 +63,31 @@ def answer(gate: ContentGate, response: Any) -> Attributes:
 
 
 def tool_call(
-    gate: ContentGate, arguments: Any, call_id: str | None, serialized: Mapping[str, Any] | None
+    gate: ContentGate, arguments: Any, call_id: Any, serialized: Mapping[str, Any] | None
 ) -> Attributes:
     """How a tool was called, and how it describes itself."""
-    found = gate.json(names.GEN_AI_TOOL_CALL_ARGUMENTS, arguments)
-    if call_id:
-        found[names.GEN_AI_TOOL_CALL_ID] = call_id
+    found = {**gate.json(names.GEN_AI_TOOL_CALL_ARGUMENTS, arguments), **_call_id(gate, call_id)}
     description = (serialized or {}).get("description")
-    if description:
-        found.update(gate.text(names.GEN_AI_TOOL_DESCRIPTION, str(description)))
+    if description and isinstance(description, str):
+        found.update(gate.text(names.GEN_AI_TOOL_DESCRIPTION, description))
     return found
 
 
 def tool_result(gate: ContentGate, output: Any) -> Attributes:
     """What a tool returned; of a ToolMessage its content, the rest has attributes of its own."""
-    content = _unwrapped(output.content) if hasattr(output, "tool_call_id") else output
-    return gate.json(names.GEN_AI_TOOL_CALL_RESULT, content)
+    if not isinstance(output, ToolMessage):
+        return gate.json(names.GEN_AI_TOOL_CALL_RESULT, output)
+    found = gate.json(names.GEN_AI_TOOL_CALL_RESULT, _unwrapped(output.content))
+    # Older releases of langchain-core do not tell a tool's start which call it answers.
+    return {**found, **_call_id(gate, output.tool_call_id)}
+
+
+def _call_id(gate: ContentGate, call_id: Any) -> Attributes:
+    if type(call_id) is int and abs(call_id) < 2**63:
+        call_id = str(call_id)
+    if not call_id or not isinstance(call_id, str):
+        return {}
+    return {names.GEN_AI_TOOL_CALL_ID: gate.fact(call_id)}
 
 
 def _unwrapped(content: Any) -> Any:
@@ -84,17 +100,48 @@ def _unwrapped(content: Any) -> Any:
         return content
 
 
-def query(gate: ContentGate, text: str) -> Attributes:
-    """What a retriever was asked."""
-    return gate.text(names.GEN_AI_RETRIEVAL_QUERY_TEXT, text)
+def query(gate: ContentGate, text: Any) -> Attributes:
+    """What a retriever was asked: a text, or with some retrievers a JSON object."""
+    if isinstance(text, str):
+        return gate.text(names.GEN_AI_RETRIEVAL_QUERY_TEXT, text)
+    return gate.json(names.GEN_AI_RETRIEVAL_QUERY_TEXT, text)
 
 
-def documents(gate: ContentGate, found: Sequence[Any]) -> Attributes:
-    """What a retriever found; number, ids, scores and lengths are no content."""
+def documents(gate: ContentGate, found: Any) -> Attributes:
+    """What a retriever or reranker found; all but the texts and metadata is no content."""
+    found = found if isinstance(found, Sequence) and not isinstance(found, str) else [found]
     described = documents_json(found, content=gate.capture)
     return {
         **gate.fact_json(names.GEN_AI_RETRIEVAL_DOCUMENTS, described),
         names.DOCUMENT_COUNT: len(found),
+    }
+
+
+def texts(gate: ContentGate, inputs: Any) -> Attributes:
+    """What an embedding model was given: one text or several."""
+    several = isinstance(inputs, Sized) and not isinstance(inputs, str)
+    return {
+        **gate.json(names.INPUT, inputs),
+        names.EMBEDDINGS_INPUT_COUNT: len(inputs) if several else 1,
+    }
+
+
+def vectors(found: Any) -> Attributes:
+    """How long an embedding model's vectors are; the numbers themselves answer no question."""
+    first = found[0] if isinstance(found, Sequence) and found else None
+    vector = first if isinstance(first, Sized) else found
+    if not isinstance(vector, Sized) or not len(vector):
+        return {}
+    return {names.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: len(vector)}
+
+
+def ranking(gate: ContentGate, query: str, candidates: Sequence[Any]) -> Attributes:
+    """What a reranker was given: the query, and which documents without their texts."""
+    described = documents_json(candidates, content=False)
+    return {
+        **gate.text(names.GEN_AI_RETRIEVAL_QUERY_TEXT, query),
+        **gate.fact_json(names.RERANK_INPUT_DOCUMENTS, described),
+        names.RERANK_INPUT_COUNT: len(candidates),
     }
 
 

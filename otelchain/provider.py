@@ -1,10 +1,12 @@
 """`configure`: a TracerProvider that sends spans to a collector in batches, and flushes at exit."""
 
 import atexit
+import functools
 import logging
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from opentelemetry import trace
@@ -19,11 +21,15 @@ from opentelemetry.sdk.trace.export import (
 
 from otelchain import lifetime
 from otelchain.errors import ConfigurationError
+from otelchain.live import LiveRuns
+from otelchain.settings import HandlerSettings
+from otelchain.spool.settings import SpoolSettings
 
 _log = logging.getLogger("otelchain")
 
 _PROTOCOLS = ("http/protobuf", "grpc")
 _TRACES_PATH = "/v1/traces"
+_LIVE_SCHEDULE_DELAY_MS = 500
 
 # The last provider that configure() made, and what it was asked for.
 _configured: tuple[dict[str, Any], TracerProvider] | None = None
@@ -37,6 +43,9 @@ def configure(
     headers: Mapping[str, str] | None = None,
     resource_attributes: Mapping[str, str] | None = None,
     set_global: bool = True,
+    spool: str | Path | None = None,
+    spool_max_bytes: int | None = None,
+    live: bool | None = None,
 ) -> TracerProvider:
     """Make a TracerProvider whose spans go to a collector, in batches, and are flushed at exit.
 
@@ -57,17 +66,32 @@ def configure(
         resource_attributes: More about the service, such as ``{"service.version": "1.2"}``.
         set_global: Make this OpenTelemetry's global provider too, if there is none yet, so that
             the spans of other instrumentations go the same way.
+        spool: Directory on a local disk where spans wait, as files that only this user can read,
+            while the collector takes none; else ``OTELCHAIN_SPOOL``. They are sent when it is back,
+            in order, by this process or by the next one with the same directory. Processes may
+            share it. Without a spool, spans are lost after about 7 seconds.
+        spool_max_bytes: Most bytes that wait, for each process; beyond it the oldest batch is
+            dropped. Else ``OTELCHAIN_SPOOL_MAX_BYTES``, then 256 MiB.
+        live: Send runs already while they are open, so that the otelchain collector shows what runs
+            now and, after a crash, what was running; else ``OTELCHAIN_LIVE_RUNS``. Other backends
+            would take an open run for one more span.
 
     Raises:
-        ConfigurationError: An argument or variable has a value that cannot be used.
+        ConfigurationError: An argument or variable has a value that cannot be used, or the spool's
+            directory cannot be written.
     """
     global _configured
+    settings = SpoolSettings.of(spool, spool_max_bytes)
+    if live is None:
+        live = HandlerSettings.from_environment().live_runs
     asked = {
         "service_name": service_name,
         "endpoint": endpoint,
         "protocol": protocol,
         "headers": dict(headers or {}),
         "resource_attributes": dict(resource_attributes or {}),
+        "spool": settings,
+        "live": live,
     }
     if _configured is not None and _configured[0] == asked:
         return _configured[1]
@@ -75,7 +99,8 @@ def configure(
     provider = TracerProvider(
         resource=_resource(service_name, resource_attributes), shutdown_on_exit=False
     )
-    _add_exporter(provider, endpoint, protocol, headers)
+    make_exporter = functools.partial(_otlp_exporter, endpoint, protocol, headers)
+    _add_exporter(provider, endpoint, make_exporter, settings, live)
     atexit.register(_end_and_shut_down, weakref.ref(provider))
     _configured = (asked, provider)
     if set_global and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
@@ -98,21 +123,43 @@ def _resource(service_name: str | None, more: Mapping[str, str] | None) -> Resou
 def _add_exporter(
     provider: TracerProvider,
     endpoint: str | None,
-    protocol: str | None,
-    headers: Mapping[str, str] | None,
+    make_exporter: Callable[[], SpanExporter],
+    spool: SpoolSettings,
+    live: bool,
 ) -> None:
     """Do what ``OTEL_TRACES_EXPORTER`` says; naming an endpoint says otlp."""
     wanted = "otlp" if endpoint else os.environ.get("OTEL_TRACES_EXPORTER", "otlp").strip()
     for name in {part.strip() for part in (wanted or "otlp").split(",")}:
         if name == "otlp":
-            exporter = _otlp_exporter(endpoint, protocol, headers)
-            provider.add_span_processor(BatchSpanProcessor(exporter))
+            exporter = _spooling(make_exporter(), spool)
+            delay_ms = _schedule_delay_ms(live)
+            provider.add_span_processor(
+                BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms)
+            )
+            if live:
+                provider.add_span_processor(LiveRuns(make_exporter))
         elif name == "console":
             provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
         elif name != "none":
             raise ConfigurationError(
                 f"OTEL_TRACES_EXPORTER must be otlp, console or none, not {name!r}"
             )
+
+
+def _schedule_delay_ms(live: bool) -> int | None:
+    """With live runs, send ended spans soon, or they would look pending for the SDK's 5 seconds."""
+    if not live or os.environ.get("OTEL_BSP_SCHEDULE_DELAY"):
+        return None  # the SDK reads the variable
+    return _LIVE_SCHEDULE_DELAY_MS
+
+
+def _spooling(exporter: SpanExporter, settings: SpoolSettings) -> SpanExporter:
+    if not settings.directory:
+        return exporter
+    from otelchain.spool.exporter import SpoolingExporter
+    from otelchain.spool.files import Spool
+
+    return SpoolingExporter(exporter, Spool(Path(settings.directory), settings.max_bytes))
 
 
 def _otlp_exporter(

@@ -1,21 +1,39 @@
 """Run facts → spans: starts, notes and ends the span of a run, whoever reports it and how often."""
 
 from collections.abc import Callable
+from pathlib import Path
 from time import time_ns
 from typing import Any
 from uuid import UUID
 
 from opentelemetry import trace
-from opentelemetry.context import Context
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, get_current
+from opentelemetry.metrics import MeterProvider
 
+from otelchain import (
+    ambient_run,
+    boundary,
+    cost,
+    interrupt_links,
+    span_end,
+    status,
+    unreported,
+    usage_facts,
+)
 from otelchain import attributes as names
-from otelchain import span_end, status
 from otelchain.content import Attributes, ContentGate
+from otelchain.metrics import RunMetrics
+from otelchain.openinference import openinference
 from otelchain.run_facts import RunStart, span_kind, span_name, start_attributes
 from otelchain.runs import OpenRun, OpenRuns
+from otelchain.settings import HandlerSettings
 
 Payload = Callable[[], Attributes]
 """Called only when the span records, so an unsampled run costs no serialising."""
+
+
+# The keys of opentelemetry.instrumentation.utils.suppress_instrumentation: today's and the old one.
+_SUPPRESSED = frozenset({_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"})
 
 
 class RunRecorder:
@@ -24,29 +42,76 @@ class RunRecorder:
     Args:
         tracer: Makes the spans.
         gate: What content passes.
-        runs: The table of open runs.
+        runs: The table of open runs, shared with the other handlers of the tracer's provider.
+        settings: The bounds of the table.
+        meter_provider: Where metrics go, if anywhere.
     """
 
-    def __init__(self, tracer: trace.Tracer, gate: ContentGate, runs: OpenRuns) -> None:
+    def __init__(
+        self,
+        tracer: trace.Tracer,
+        gate: ContentGate,
+        runs: OpenRuns,
+        settings: HandlerSettings,
+        meter_provider: MeterProvider | None,
+    ) -> None:
         self.tracer = tracer
         self.gate = gate
         self.runs = runs
+        self.started = 0
+        self.dropped = 0
+        self.failed = 0
+        self._settings = settings
+        self._openinference = settings.openinference
+        if settings.interrupt_file:
+            runs.links.keep_in(Path(settings.interrupt_file))
+        self._metrics = RunMetrics(meter_provider, self.counts) if meter_provider else None
+
+    def counts(self) -> dict[str, int]:
+        """Count this recorder's runs: open now, started, dropped; and its failed hooks."""
+        self._end_overdue()
+        return {
+            "open": self.runs.count(self),
+            "started": self.started,
+            "dropped": self.dropped,
+            "failed": self.failed,
+        }
 
     def start(self, start: RunStart, payload: Payload) -> None:
         """Start a run's span; a run that is open already was reported twice and is left alone."""
-        if start.run_id in self.runs:
+        if start.run_id in self.runs or not _SUPPRESSED.isdisjoint(get_current()):
             return
         attributes = start_attributes(start, self.gate)
         context = self._parent_context(start, attributes)
+        if self._openinference:  # a sampler may want to know the kind
+            attributes.update(openinference(attributes))
         started = time_ns()
         span = self.tracer.start_span(
             span_name(attributes), context, span_kind(start), attributes, start_time=started
         )
-        self.runs.add(OpenRun(start.run_id, start.parent_run_id, span, started))
-        for run in self.runs.pop_overdue():
-            span_end.abandon(run, "too many open runs, or open for too long")
+        run = OpenRun(
+            start.run_id, start.parent_run_id, start.run_type, span, started, self, attributes
+        )
+        run.streams, run.batch_size = start.streams, start.batch_size
+        run.thread = interrupt_links.graph_thread(start.name, start.metadata)
+        if start.answers and run.thread is not None:
+            run.answered = self.runs.links.waiting(run.thread)
+        self.runs.add(run)
+        self.started += 1
+        boundary.entered(run)
+        if start.parent_run_id is None:
+            unreported.watch(run, self.runs, self._end_unreported)
+        self._end_overdue()
+        if start.run_type == "retriever":
+            ambient_run.entered_retriever(run)
         if span.is_recording():
-            span.set_attributes(payload())
+            self._describe_start(run, payload())
+
+    def _describe_start(self, run: OpenRun, found: Attributes) -> None:
+        if self._openinference:
+            run.attributes.update(found)
+            found |= openinference(run.attributes)
+        run.span.set_attributes(found)
 
     def _parent_context(self, start: RunStart, attributes: Attributes) -> Context | None:
         """Find the parent: the run that LangChain names, else the ambient span, else none."""
@@ -61,65 +126,138 @@ class RunRecorder:
         attributes[names.RUN_PARENT_UNKNOWN] = True
         return None
 
-    def first_token(self, run_id: UUID) -> None:
-        """Note the time to the first token, once."""
-        run = self.runs.get(run_id)
-        if run is None or run.streamed:
+    def _end_overdue(self) -> None:
+        for run in boundary.take_managerless():
+            self._end_unreported(run, status.ABANDONED, "nothing was left to report its end")
+        bounds = self._settings
+        for run in self.runs.pop_overdue(bounds.max_open_runs, bounds.max_run_age_seconds):
+            self.dropped += 1
+            span_end.abandon(run, "too many open runs, or open for too long")
+
+    def _end_unreported(self, run: OpenRun, how: status.Status, reason: str) -> None:
+        taken = self.runs.pop(run.run_id, run.owner)
+        if taken is not None:
+            span_end.end(taken, how, reason)
+            self._end_descendants(taken, how)
+
+    def chunk(self, run_id: UUID, chunk: Any, *, content: bool = True) -> None:
+        """Take a chunk of a stream: the time to the first with content, the usage each tells."""
+        run = self._own(run_id)
+        if run is None:
+            return
+        run.usage = usage_facts.add_chunk(run.usage, chunk)
+        if run.streamed or not content:
             return
         run.streamed = True
-        seconds = (time_ns() - run.start_time_unix_nano) / 1e9
+        run.first_chunk_seconds = (time_ns() - run.start_time_unix_nano) / 1e9
         run.span.set_attribute(names.GEN_AI_REQUEST_STREAM, True)
-        run.span.set_attribute(names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, seconds)
+        run.span.set_attribute(names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, run.first_chunk_seconds)
 
     def note(self, run_id: UUID, event: str, payload: Payload = dict) -> None:
         """Add an event to an open run's span."""
-        run = self.runs.get(run_id)
+        run = self._own(run_id)
         if run is not None and run.span.is_recording():
             run.span.add_event(self.gate.fact(event), payload())
 
-    def interrupt(self, run_id: UUID, interrupts: Any) -> None:
+    def interrupt(self, run_id: UUID, event: Any) -> None:
         """Mark a graph's run as waiting for a human; LangGraph then reports a normal end."""
-        run = self.runs.get(run_id)
-        if run is not None:
-            run.interrupted = True
-            run.span.set_attributes(span_end.interrupts(interrupts, self.gate))
+        run = self._own(run_id)
+        if run is None:
+            return
+        run.interrupted = True
+        run.span.set_attributes(interrupt_links.interrupt_facts(event))
+        run.span.set_attributes(span_end.interrupts(event.interrupts, self.gate))
+        if run.thread is not None:
+            self.runs.links.interrupted(run.thread, event, run.span.get_span_context())
 
-    def resume(self, run_id: UUID) -> None:
-        """Mark a graph's run as the continuation of an interrupted one."""
+    def resume(self, run_id: UUID, event: Any) -> None:
+        """Mark a graph's run as a continuation, and link it to the interrupted run if known.
+
+        LangGraph says so only after the start, so samplers do not see the link.
+        """
+        run = self._own(run_id)
+        if run is None:
+            return
+        run.resumed = True
+        run.span.set_attributes(interrupt_links.resume_facts(event))
+        found = run.thread and self.runs.links.continued(run.thread, event)
+        if found:
+            run.span.add_link(found, {names.LINK_KIND: names.INTERRUPTED_RUN})
+
+    def _pause_graph(self, node: OpenRun, error: BaseException) -> None:
+        """Mark the graph of an interrupted node as waiting.
+
+        A consumer that stops reading the stream at the question leaves LangGraph no time to report
+        it, and versions before 1.2 never do.
+        """
+        graph = self._own(node.parent_run_id) if node.parent_run_id else None
+        if graph is not None and graph.thread is not None:
+            graph.interrupted = True
+            graph.questions += tuple(error.args[0] if error.args else ())
+            graph.span.set_attributes(span_end.interrupts(graph.questions, self.gate))
+            self.runs.links.waits(graph.thread, graph.span.get_span_context())
+
+    def _own(self, run_id: UUID) -> OpenRun | None:
         run = self.runs.get(run_id)
-        if run is not None:
-            run.span.set_attribute(names.RESUMED, True)
+        return run if run is not None and run.owner is self else None
 
     def end(self, run_id: UUID, payload: Payload, how: status.Status = status.OK) -> None:
         """End a run that returned. The span ends also when its payload cannot be described."""
-        run = self.runs.pop(run_id)
+        run = self.runs.pop(run_id, self)
         if run is None:
             return
+        found: Attributes = {}
         try:
             if run.span.is_recording():
-                run.span.set_attributes(payload())
+                found = payload()
         finally:
-            span_end.end(run, status.INTERRUPTED if run.interrupted else how)
+            self._finish(run, status.INTERRUPTED if run.interrupted else how, found)
 
     def fail(self, run_id: UUID, error: BaseException, payload: Payload = dict) -> None:
         """End a run that raised, and what it left open."""
-        run = self.runs.pop(run_id)
+        run = self.runs.pop(run_id, self)
         if run is None:
             return
         how = status.of_error(error)
+        if how == status.INTERRUPTED:
+            self._pause_graph(run, error)
+        found: Attributes = {}
         try:
             if run.span.is_recording():
-                run.span.set_attributes(payload())
+                found = payload()
                 span_end.describe_error(run.span, error, how, self.gate)
         finally:
-            span_end.end(run, how)
+            if how == status.ERROR:
+                found[names.ERROR_TYPE] = span_end.type_name(error)
+            # Who stops reading at the question has not abandoned the run, but will answer it.
+            waits = run.interrupted and how == status.ABANDONED
+            self._finish(run, status.INTERRUPTED if waits else how, found)
             self._end_descendants(run, how)
+            unreported.end_batch_siblings(run, self.runs, self._end_unreported)
+
+    def _finish(self, run: OpenRun, how: status.Status, found: Attributes) -> None:
+        ended = time_ns()
+        try:
+            if run.run_type in {"chat_model", "llm"}:
+                if run.usage is not None:
+                    found.update(run.usage.counts())
+                found.update(cost.cost({**run.attributes, **found}))
+            if self._openinference:
+                found.update(openinference({**run.attributes, **found}))
+            if run.answered is not None and not run.resumed:
+                run.span.set_attribute(names.RESUMED, True)
+                run.span.add_link(run.answered, {names.LINK_KIND: names.INTERRUPTED_RUN})
+            if run.thread is not None and how != status.INTERRUPTED:
+                self.runs.links.ended(run.thread)
+            if self._metrics is not None:
+                self._metrics.ended(run, found, ended)
+        finally:
+            span_end.end(run, how, found=found, end_time_unix_nano=ended)
 
     def _end_descendants(self, run: OpenRun, how: status.Status) -> None:
         """End what a failed or cancelled run left open: LangChain does not report those ends.
 
-        langchain-core tells nobody of a cancelled retriever, of a cancelled ``agenerate`` and of
-        the siblings of a failed ``generate`` item.
+        (`otelchain.unreported` says which.)
         """
         if how in {status.OK, status.INTERRUPTED}:
             return
@@ -128,8 +266,3 @@ class RunRecorder:
                 span_end.end(child, status.CANCELLED, "parent was cancelled")
             else:
                 span_end.abandon(child, "parent failed")
-
-    def end_all(self, reason: str) -> None:
-        """End every open run as abandoned."""
-        for run in self.runs.pop_all():
-            span_end.abandon(run, reason)

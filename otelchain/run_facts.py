@@ -5,15 +5,15 @@ LangGraph's fields out of it. What a sampler may want to see is all known at the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 from opentelemetry.trace import SpanKind
 
 from otelchain import attributes as names
-from otelchain import model_facts
+from otelchain import model_facts, prompt_facts, retrieval_facts
 from otelchain.content import Attributes, ContentGate
 from otelchain.snapshot import snapshot
 
@@ -44,6 +44,8 @@ _OWN_METADATA = _LANGGRAPH_KEYS | {
     "ls_retriever_name",
     "ls_temperature",
     "ls_vector_store_provider",
+    "rubric_grader_configured_model",
+    "rubric_grader_effective_strategy",
     "run_id",
     "task_id",
 }
@@ -54,15 +56,17 @@ _SESSION_KEYS = ("session_id", "conversation_id", "thread_id")
 
 _OPERATIONS = {
     "chat_model": "chat",
+    "embedding": "embeddings",
     "llm": "text_completion",
     "retriever": "retrieval",
     "tool": "execute_tool",
 }
-_CLIENT_TYPES = frozenset({"chat_model", "llm", "retriever"})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_CLIENT_TYPES = frozenset({"chat_model", "embedding", "llm", "reranker", "retriever"})
+_MODEL_TYPES = frozenset({"chat_model", "embedding", "llm", "reranker"})
 
 
-@dataclass(frozen=True)
-class RunStart:
+class RunStart(NamedTuple):
     """What the start hook of any run type knows."""
 
     run_id: UUID
@@ -70,8 +74,11 @@ class RunStart:
     run_type: str
     name: str
     tags: Sequence[str] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # invocation_params of a model
+    metadata: Mapping[str, Any] = _NOTHING
+    parameters: Mapping[str, Any] = _NOTHING  # invocation_params of a model
+    streams: bool = False  # a chain's stream says so; a model's shows with its first token
+    batch_size: int = 1  # runs that one call of a model starts
+    answers: bool = False  # a graph's, with the answer to an interrupt
 
 
 def run_start(
@@ -84,17 +91,20 @@ def run_start(
         run_type,
         event.get("name") or _serialized_name(serialized) or run_type,
         event.get("tags") or (),
-        event.get("metadata") or {},
-        event.get("invocation_params") or {},
+        event.get("metadata") or _NOTHING,
+        model_facts.parameters(serialized, event) if run_type in _MODEL_TYPES else _NOTHING,
+        bool(event.get("defers_inputs")),
+        int(event.get("batch_size") or 1),
     )
 
 
 def _serialized_name(serialized: Mapping[str, Any] | None) -> str | None:
     if not serialized:
         return None
-    path = serialized.get("id") or [None]
-    name: str | None = serialized.get("name") or path[-1]
-    return name
+    path = serialized.get("id")
+    last = path[-1] if isinstance(path, (list, tuple)) and path else None
+    name = serialized.get("name") or last
+    return name if isinstance(name, str) else None
 
 
 def span_kind(start: RunStart) -> SpanKind:
@@ -111,9 +121,11 @@ def start_attributes(start: RunStart, gate: ContentGate) -> Attributes:
     if start.parent_run_id is not None:
         attributes[names.RUN_PARENT_ID] = str(start.parent_run_id)
     attributes.update(gate.facts(_chosen_by_user(start)))
-    attributes.update(_langgraph(start.metadata))
-    attributes.update(_tags(start.tags, gate))
-    attributes.update(_metadata(start.metadata, gate))
+    if start.tags:
+        attributes.update(_tags(start.tags, gate))
+    if start.metadata:
+        attributes.update(_langgraph(start.metadata))
+        attributes.update(_metadata(start.metadata, gate))
     return attributes
 
 
@@ -130,20 +142,30 @@ def span_name(attributes: Attributes) -> str:
 
 
 def _chosen_by_user(start: RunStart) -> dict[str, Any]:
-    """Names and ids that the application chose; they pass the redactor together."""
+    """Names and ids that the application chose; they pass the redactor."""
     chosen: dict[str, Any] = {names.RUN_NAME: start.name}
     chosen.update(_operation(start))
-    session = _first_text(start.metadata, _SESSION_KEYS)
-    if session:
-        chosen[names.GEN_AI_CONVERSATION_ID] = session
-    user = _first_text(start.metadata, ("user_id",))
-    if user:
-        chosen[names.USER_ID] = user
+    if start.metadata:
+        chosen.update(_people_and_threads(start.metadata))
     return chosen
 
 
+def _people_and_threads(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    session = _first_text(metadata, _SESSION_KEYS)
+    if session:
+        found[names.GEN_AI_CONVERSATION_ID] = session
+    if "langgraph_node" not in metadata and metadata.get("thread_id") is not None:
+        # A top-level graph's; the conversation above may be called otherwise.
+        found[names.LANGGRAPH_THREAD_ID] = _text(metadata["thread_id"])
+    user = _first_text(metadata, ("user_id",))
+    if user:
+        found[names.USER_ID] = user
+    return found
+
+
 def _operation(start: RunStart) -> dict[str, Any]:
-    agent = start.metadata.get("lc_agent_name")
+    agent = _first_text(start.metadata, ("lc_agent_name",))
     found: dict[str, Any] = {names.GEN_AI_AGENT_NAME: agent} if agent else {}
     operation = _OPERATIONS.get(start.run_type)
     if operation is None:
@@ -158,8 +180,12 @@ def _operation(start: RunStart) -> dict[str, Any]:
     if start.run_type == "tool":
         found[names.GEN_AI_TOOL_NAME] = start.name
         found[names.GEN_AI_TOOL_TYPE] = "function"
-    if start.run_type in {"chat_model", "llm"}:
+    if start.run_type in _MODEL_TYPES:
         found.update(_model(start))
+    elif start.run_type == "retriever":
+        found.update(retrieval_facts.request(start.metadata))
+    elif start.run_type == "prompt":
+        found.update(prompt_facts.identity(start.metadata))
     return found
 
 
@@ -176,21 +202,22 @@ def _model(start: RunStart) -> dict[str, Any]:
 
 def _langgraph(metadata: Mapping[str, Any]) -> Attributes:
     """LangGraph's own fields, needed to rebuild a trajectory; all content-free."""
+    found: Attributes = {}
+    if metadata.get("checkpoint_id"):  # on a top-level run: time travel
+        found[names.LANGGRAPH_CHECKPOINT_ID] = _text(metadata["checkpoint_id"])
     node = metadata.get("langgraph_node")
     if node is None:
-        return {}
-    found: Attributes = {names.LANGGRAPH_NODE: str(node)}
+        return found
+    found[names.LANGGRAPH_NODE] = _text(node)
     step = metadata.get("langgraph_step")
-    if isinstance(step, int):
+    if isinstance(step, int) and abs(step) < 2**63:
         found[names.LANGGRAPH_STEP] = step
     path = snapshot(metadata.get("langgraph_path") or (), _MAX_PATH_BYTES).tree
     found[names.LANGGRAPH_PATH] = orjson.dumps(path).decode()
-    found[names.LANGGRAPH_TRIGGERS] = [str(t) for t in metadata.get("langgraph_triggers") or ()]
-    found[names.LANGGRAPH_CHECKPOINT_NS] = str(
+    found[names.LANGGRAPH_TRIGGERS] = _texts(metadata.get("langgraph_triggers"))
+    found[names.LANGGRAPH_CHECKPOINT_NS] = _text(
         metadata.get("langgraph_checkpoint_ns") or metadata.get("checkpoint_ns") or ""
     )
-    if metadata.get("checkpoint_id"):
-        found[names.LANGGRAPH_CHECKPOINT_ID] = str(metadata["checkpoint_id"])
     return found
 
 
@@ -199,7 +226,7 @@ def _tags(tags: Sequence[str], gate: ContentGate) -> Attributes:
     found: Attributes = {names.TAGS: [gate.fact(tag) for tag in kept]} if kept else {}
     for tag in tags:
         number = tag.removeprefix(_RETRY_TAG)
-        if number != tag and number.isdecimal():
+        if number != tag and number.isdecimal() and len(number) < 10:
             found[names.RETRY_ATTEMPT] = int(number)
     return found
 
@@ -218,5 +245,17 @@ def _first_text(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:
     for key in keys:
         value = metadata.get(key)
         if value is not None and value != "":
-            return str(value)
+            return _text(value)
     return None
+
+
+def _text(value: Any) -> str:
+    """Write a name or an id as text, whatever it is; also what no str() takes."""
+    if type(value) is str and value.isascii():
+        return value
+    tree = snapshot(value, _MAX_PATH_BYTES).tree
+    return tree if isinstance(tree, str) else orjson.dumps(tree).decode()
+
+
+def _texts(values: Any) -> list[str]:
+    return [_text(value) for value in values] if isinstance(values, (list, tuple, set)) else []

@@ -3,13 +3,21 @@
 import time
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 from uuid import UUID
 
 from opentelemetry.trace import Span, SpanContext
+from opentelemetry.util.types import AttributeValue
+
+from otelchain.interrupt_links import GraphThread, InterruptLinks
+from otelchain.usage_facts import StreamedUsage
 
 #: Contexts of ended runs that are kept, so that a child which starts after its parent ended
 #: (background work, late streams) still finds its place. About 300 bytes each.
 ENDED_KEPT = 4_096
+
+# How often the age of the oldest run is looked at; ages are hours.
+_ADDS_BETWEEN_LOOKS = 64
 
 
 @dataclass(eq=False, slots=True)
@@ -18,58 +26,106 @@ class OpenRun:
 
     run_id: UUID
     parent_run_id: UUID | None
+    run_type: str
     span: Span
     start_time_unix_nano: int
+    owner: object
+    """The recorder that started the span; only it may note, end or describe the run."""
+    attributes: dict[str, AttributeValue]
+    """What was known at the start; the payload too where the end has to see it again."""
     streamed: bool = False
+    first_chunk_seconds: float | None = None
+    usage: StreamedUsage | None = None
     interrupted: bool = False
-    children: set[UUID] = field(default_factory=set)
+    questions: tuple[Any, ...] = ()  # LangGraph's interrupts of the nodes below
+    thread: GraphThread | None = None  # of a top-level graph run
+    answered: SpanContext | None = None  # the run whose question its input answers
+    resumed: bool = False  # LangGraph said so
+    streams: bool = False
+    """Reported as a stream at its start."""
+    batch_size: int = 1
+    os_thread: int = 0
+    caller_depth: int = 0
+    children: set[int] = field(default_factory=set)
+
+    @property
+    def may_outlive_its_call(self) -> bool:
+        """Whether a reader may go on with it elsewhere after the call that started it returned."""
+        return self.streamed or self.streams
 
 
 class OpenRuns:
     """Find a run's span from any thread.
 
     LangChain may report the start and the end of one run from different threads and contexts, so
-    spans are kept here by run id and not in the OpenTelemetry context. Iteration order is start
-    order, so the oldest run is always the first.
-
-    Args:
-        max_runs: Most runs open at once.
-        max_age_seconds: Longest time a run stays open.
+    spans are kept here by run id and not in the OpenTelemetry context. All handlers of one tracer
+    provider share one table: a run that two of them see gives one span, and a child that one of
+    them sees finds the parent that another has seen. Iteration order is start order, so the oldest
+    run is always the first. Keys are the ids' numbers: Python hashes those ten times faster.
     """
 
-    def __init__(self, max_runs: int, max_age_seconds: int) -> None:
-        self._max_runs = max_runs
-        self._max_age_nano = max_age_seconds * 1_000_000_000
-        self._runs: dict[UUID, OpenRun] = {}
-        self._ended: dict[UUID, SpanContext] = {}
+    def __init__(self) -> None:
+        self._runs: dict[int, OpenRun] = {}
+        self._root_retrievers: dict[int, OpenRun] = {}
+        self._ended: dict[int, SpanContext] = {}
+        self._adds_until_look = _ADDS_BETWEEN_LOOKS
         self._lock = Lock()
+        self.links = InterruptLinks()
 
     def __len__(self) -> int:
         return len(self._runs)
 
+    def count(self, owner: object) -> int:
+        """Count the open runs of one owner."""
+        with self._lock:
+            return sum(run.owner is owner for run in self._runs.values())
+
+    def retrievers_of_thread(self, os_thread: int) -> list[OpenRun]:
+        """Find the open retriever runs without a parent that were started in a thread."""
+        if not self._root_retrievers:
+            return []
+        with self._lock:
+            return [run for run in self._root_retrievers.values() if run.os_thread == os_thread]
+
+    def siblings(self, run: OpenRun) -> list[OpenRun]:
+        """Find the open runs of the same type and owner under the same parent."""
+        with self._lock:
+            return [
+                other
+                for other in self._runs.values()
+                if other.parent_run_id == run.parent_run_id
+                and other.run_type == run.run_type
+                and other.owner is run.owner
+            ]
+
     def __contains__(self, run_id: UUID) -> bool:
-        return run_id in self._runs
+        return run_id.int in self._runs
 
     def add(self, run: OpenRun) -> None:
         """Take a started run and note it with its parent, if that is open."""
         with self._lock:
-            self._runs[run.run_id] = run
-            parent = self._runs.get(run.parent_run_id) if run.parent_run_id else None
+            self._runs[run.run_id.int] = run
+            if run.parent_run_id is None:
+                if run.run_type == "retriever":
+                    self._root_retrievers[run.run_id.int] = run
+                return
+            parent = self._runs.get(run.parent_run_id.int)
             if parent is not None:
-                parent.children.add(run.run_id)
+                parent.children.add(run.run_id.int)
 
     def get(self, run_id: UUID) -> OpenRun | None:
         """Find an open run."""
-        return self._runs.get(run_id)
+        return self._runs.get(run_id.int)
 
     def ended_context(self, run_id: UUID) -> SpanContext | None:
         """Find the span context of a run that ended not long ago."""
-        return self._ended.get(run_id)
+        return self._ended.get(run_id.int)
 
-    def pop(self, run_id: UUID) -> OpenRun | None:
-        """Take a run out to end it. Whoever gets it is the only one to do so."""
+    def pop(self, run_id: UUID, owner: object) -> OpenRun | None:
+        """Take a run out to end it, if it is the owner's. Whoever gets it is the only one."""
         with self._lock:
-            return self._pop(run_id)
+            run = self._runs.get(run_id.int)
+            return self._pop(run_id.int) if run is not None and run.owner is owner else None
 
     def pop_descendants(self, run: OpenRun) -> list[OpenRun]:
         """Take out the open runs below a run, deepest last."""
@@ -83,17 +139,21 @@ class OpenRuns:
                     waiting.extend(child.children)
         return taken
 
-    def pop_overdue(self) -> list[OpenRun]:
-        """Take out runs beyond the bounds, oldest first; cheap when there are none."""
-        oldest_allowed = time.time_ns() - self._max_age_nano
+    def pop_overdue(self, max_runs: int, max_age_seconds: int) -> list[OpenRun]:
+        """Take out runs beyond these bounds, oldest first; cheap when there are none."""
+        self._adds_until_look -= 1
+        if self._adds_until_look > 0 and len(self._runs) <= max_runs:
+            return []
+        self._adds_until_look = _ADDS_BETWEEN_LOOKS
+        oldest_allowed = time.time_ns() - max_age_seconds * 1_000_000_000
         overdue: list[OpenRun] = []
         with self._lock:
             while self._runs:
                 oldest = next(iter(self._runs.values()))
-                full = len(self._runs) > self._max_runs
+                full = len(self._runs) > max_runs
                 if not full and oldest.start_time_unix_nano > oldest_allowed:
                     break
-                self._pop(oldest.run_id)
+                self._pop(oldest.run_id.int)
                 overdue.append(oldest)
         return overdue
 
@@ -102,21 +162,27 @@ class OpenRuns:
         with self._lock:
             runs = list(reversed(self._runs.values()))
             self._runs.clear()
+            self._root_retrievers.clear()
             return runs
 
     def forget(self) -> None:
         """Drop every run without ending it: in a forked child they belong to the parent process."""
         self._lock = Lock()
+        self.links.forget_lock()
         self._runs.clear()
+        self._root_retrievers.clear()
 
-    def _pop(self, run_id: UUID) -> OpenRun | None:
-        run = self._runs.pop(run_id, None)
+    def _pop(self, key: int) -> OpenRun | None:
+        run = self._runs.pop(key, None)
         if run is None:
             return None
-        parent = self._runs.get(run.parent_run_id) if run.parent_run_id else None
-        if parent is not None:
-            parent.children.discard(run_id)
-        self._ended[run_id] = run.span.get_span_context()
+        if run.parent_run_id is None:
+            self._root_retrievers.pop(key, None)
+        else:
+            parent = self._runs.get(run.parent_run_id.int)
+            if parent is not None:
+                parent.children.discard(key)
+        self._ended[key] = run.span.get_span_context()
         if len(self._ended) > ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
         return run

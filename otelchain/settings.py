@@ -62,6 +62,31 @@ class HandlerSettings:
         "OTELCHAIN_MAX_RUN_AGE_SECONDS",
         "A run open for longer is ended as `abandoned`.",
     )
+    interrupt_file: str = _setting(
+        "",
+        "OTELCHAIN_INTERRUPT_FILE",
+        "Path of a small SQLite file, shared by the processes of a host, in which interrupted "
+        "LangGraph runs are remembered, so that a resume in another process is linked to them.",
+    )
+
+    live_runs: bool = _setting(
+        False,
+        "OTELCHAIN_LIVE_RUNS",
+        "With `configure()`: send runs already while they are open, so that the collector shows "
+        "what runs now and, after a crash, what was running. Only for otelchain's own collector.",
+    )
+
+    openinference: bool = _setting(
+        False,
+        "OTELCHAIN_OPENINFERENCE",
+        "Write OpenInference's attributes too, so that Phoenix shows the spans as its own.",
+    )
+    nested_spans: bool = _setting(
+        False,
+        "OTELCHAIN_NESTED_SPANS",
+        "With `instrument()`: hang spans of HTTP clients and databases under the run that caused "
+        "them.",
+    )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "HandlerSettings":
@@ -80,6 +105,8 @@ class HandlerSettings:
 def _parse(variable: str, text: str, kind: type) -> Any:
     if kind is bool:
         return _boolean(variable, text)
+    if kind is str:
+        return text
     if not text.isdecimal() or int(text) == 0:
         raise ConfigurationError(f"{variable} must be a whole number above 0, not {text!r}")
     return int(text)

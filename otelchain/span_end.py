@@ -1,10 +1,11 @@
 """The end of a run's span: status, error, interrupt."""
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opentelemetry.trace import Span, StatusCode
+from opentelemetry.util.types import AttributeValue
 
 from otelchain import attributes as names
 from otelchain import status
@@ -15,14 +16,31 @@ from otelchain.runs import OpenRun
 _STACK_FRAMES = 50
 
 
-def end(run: OpenRun, how: status.Status, reason: str | None = None) -> None:
-    """Set how a run ended and end its span; only `status.ERROR` is an error for OpenTelemetry."""
+def end(
+    run: OpenRun,
+    how: status.Status,
+    reason: str | None = None,
+    *,
+    found: Mapping[str, AttributeValue] | None = None,
+    end_time_unix_nano: int | None = None,
+) -> None:
+    """Set how a run ended and end its span; only `status.ERROR` is an error for OpenTelemetry.
+
+    Args:
+        run: Taken out of the table of open runs.
+        how: Its status.
+        reason: Why it was ended, when LangChain did not end it.
+        found: The attributes of its end.
+        end_time_unix_nano: When it ended; now when None.
+    """
     try:
-        run.span.set_attribute(names.RUN_STATUS, how)
+        so_far = run.usage.counts() if run.usage else {}  # also of a stream that was left
+        last = {**(found or {}), **so_far, names.RUN_STATUS: how}
         if reason:
-            run.span.set_attribute(names.RUN_END_REASON, reason)
+            last[names.RUN_END_REASON] = reason
+        run.span.set_attributes(last)
     finally:
-        run.span.end()
+        run.span.end(end_time_unix_nano)
 
 
 def abandon(run: OpenRun, reason: str) -> None:
@@ -30,14 +48,15 @@ def abandon(run: OpenRun, reason: str) -> None:
     end(run, status.ABANDONED, reason)
 
 
+def type_name(error: BaseException) -> str:
+    """Name an exception's type with its module, as ``error.type`` wants it."""
+    kind = type(error)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
 def describe_error(span: Span, error: BaseException, how: status.Status, gate: ContentGate) -> None:
     """Record why a run raised; texts are content and pass the redactor, also the stack trace."""
-    kind = type(error)
-    name = (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    name = type_name(error)
     if how != status.ERROR:
         span.set_attribute(names.RUN_END_REASON, name)
         if how == status.INTERRUPTED:
@@ -47,7 +66,7 @@ def describe_error(span: Span, error: BaseException, how: status.Status, gate: C
     message = gate.text(names.EXCEPTION_MESSAGE, _text(error))
     span.set_status(StatusCode.ERROR, str(message.get(names.EXCEPTION_MESSAGE, name)))
     stack = "".join(
-        traceback.format_exception(kind, error, error.__traceback__, limit=-_STACK_FRAMES)
+        traceback.format_exception(type(error), error, error.__traceback__, limit=-_STACK_FRAMES)
     )
     span.add_event(
         names.EXCEPTION_EVENT,

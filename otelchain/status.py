@@ -10,6 +10,7 @@ HANDLED_ERROR: Final = "handled_error"  # a tool returned ToolMessage(status="er
 CANCELLED: Final = "cancelled"  # the task was cancelled, or Ctrl-C
 INTERRUPTED: Final = "interrupted"  # LangGraph waits for a human
 ABANDONED: Final = "abandoned"  # the consumer stopped reading, or the end was never reported
+PENDING: Final = "pending"  # has not ended yet; only in what live.py sends
 
 # Control flow that LangChain reports through on_*_error. LangGraph's classes are matched by name:
 # importing langgraph for it would cost an application without LangGraph half a second.

@@ -15,7 +15,6 @@ from collector_process import RunningCollector
 from fakes import FinishedSpans
 from otelchain import OtelCallbackHandler
 
-
 # A loaded machine is slow at generating inputs too; neither says anything about the code.
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

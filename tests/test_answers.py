@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import otelchain_collector.answers as answers
 from otelchain_collector.answers import Answer, Column, QueryFailed, answer_query, answer_sql
-from otelchain_collector.guard import guard
+from otelchain_collector.guard import check_sql, guard
 from otelchain_collector.store import Store
 from otelchain_queries import QueryError, parse
 from stored_runs import make_store
@@ -207,7 +208,7 @@ WRITES_IN_A_SELECT = "WITH x AS (INSERT INTO t VALUES (2) RETURNING a) SELECT * 
         ("FROM read_text('/etc/hostname')", "function 'read_text' is not allowed here"),
         ("FROM glob('/*')", "function 'glob' is not allowed here"),
         ("FROM '/etc/hostname.csv'", "disabled by configuration"),
-        ("SELECT * FROM a_python_list", "Catalog Error: Table with name a_python_list does not"),
+        ("FROM a_python_table", "Catalog Error: Table with name a_python_table does not exist"),
         ("SELEC 1", 'Parser Error: syntax error at or near "SELEC"'),
         ("SELECT\n1\nFROM nowhere", "Catalog Error: Table with name nowhere does not exist!"),
         ("SELECT nope FROM t", 'Binder Error: Referenced column "nope" not found'),
@@ -215,16 +216,16 @@ WRITES_IN_A_SELECT = "WITH x AS (INSERT INTO t VALUES (2) RETURNING a) SELECT * 
     ],
 )
 def test_a_question_that_may_not_be_asked_is_refused_in_one_line(
-    connection: duckdb.DuckDBPyConnection, sql: str, text: str
+    connection: duckdb.DuckDBPyConnection, sql: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_python_list = [{"a": 1}]
+    monkeypatch.setattr(answers, "a_python_table", pa.table({"a": [1]}), raising=False)
 
     with pytest.raises(QueryFailed) as refused:
         answer_sql(connection, sql)
 
     assert text in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert answer_sql(connection, "SELECT a FROM t").rows == [[len(a_python_list)]]
+    assert answer_sql(connection, "SELECT a FROM t").rows == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -332,6 +333,14 @@ def test_a_question_leaves_the_writer_alone(tmp_path: Path) -> None:
     assert count == 4
     store.checkpoint()
     store.close()
+
+
+def test_a_select_that_writes_is_refused_before_it_runs(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    # DuckDB 2 calls it a SELECT; 1.5 does not parse it.
+    with pytest.raises(QueryFailed, match=r"this statement also writes|A CTE needs a SELECT"):
+        check_sql(connection, WRITES_IN_A_SELECT)
 
 
 def test_the_transaction_refuses_what_the_parser_let_through(

@@ -331,7 +331,7 @@ def test_ctrl_c_ends_a_question_quietly(database: Path) -> None:
     )
     time.sleep(3)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
 
     assert (process.returncode, out.strip(), err.strip()) == (130, b"", b"")
 

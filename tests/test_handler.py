@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +21,8 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel
 from langchain_core.tools import ToolException, tool
-from opentelemetry import trace
+from opentelemetry import context, trace
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -156,6 +158,29 @@ def test_a_handler_attached_twice_gives_each_run_once(
     step.invoke(1, {"callbacks": [handler]})
 
     assert [FinishedSpans.run_name(span) for span in finished_spans.all()] == ["step"]
+
+
+def test_two_handlers_of_one_provider_give_each_run_once_and_share_parents(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans
+) -> None:
+    outer, inner = OtelCallbackHandler(tracer_provider), OtelCallbackHandler(tracer_provider)
+    step = RunnableLambda(str).with_config(run_name="step", callbacks=[inner])
+    chain = RunnableLambda(str).with_config(run_name="first") | step
+    chain.invoke(1, {"callbacks": [outer], "run_name": "chain"})
+
+    spans = finished_spans()
+    assert set(spans) == {"chain", "first", "step"}
+    assert {parent_name(spans, "first"), parent_name(spans, "step")} == {"chain"}
+
+
+def test_the_handler_that_started_a_run_decides_what_its_end_records(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans
+) -> None:
+    bare = OtelCallbackHandler(tracer_provider, capture_content=False)
+    full = OtelCallbackHandler(tracer_provider)
+    RunnableLambda(str).invoke(1, {"callbacks": [bare, full]})
+
+    assert "otelchain.output" not in facts(finished_spans()["str"])
 
 
 def test_a_run_id_used_again_is_a_new_run(
@@ -373,13 +398,21 @@ def test_a_retriever_run_has_query_documents_scores_and_count(
     assert found["otelchain.retrieval.document_count"] == 2
     assert json.loads(found["gen_ai.retrieval.documents"]) == [
         {
+            "rank": 1,
             "id": "d1",
             "score": 0.9,
             "length_chars": 5,
+            "sha256": sha256(b"first").hexdigest(),
             "content": "first",
             "metadata": {"score": 0.9, "source": "a.md"},
         },
-        {"length_chars": 6, "content": "second", "metadata": {"relevance_score": "NaN"}},
+        {
+            "rank": 2,
+            "length_chars": 6,
+            "sha256": sha256(b"second").hexdigest(),
+            "content": "second",
+            "metadata": {"relevance_score": "NaN"},
+        },
     ]
 
 
@@ -543,6 +576,75 @@ def test_the_siblings_of_a_failed_batch_item_do_not_stay_open(
     assert sorted(statuses) == ["abandoned", "abandoned", "error", "error"]
 
 
+def interrupted_retriever(handler: OtelCallbackHandler) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        FakeRetriever(error=KeyboardInterrupt()).invoke("q", {"callbacks": [handler]})
+
+
+def test_a_retriever_that_ctrl_c_left_ends_with_the_next_run_of_its_thread(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    interrupted_retriever(handler)
+    RunnableLambda(str).invoke(1, {"callbacks": [handler]})
+
+    assert finished_spans.statuses() == {"FakeRetriever": "abandoned", "str": "ok"}
+
+
+def test_a_retriever_that_calls_others_is_not_taken_for_left(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    class Outer(FakeRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+            RunnableLambda(str).invoke(query, {"callbacks": [handler]})
+            return FakeRetriever().invoke(query, {"callbacks": [handler]})
+
+    Outer().invoke("q", {"callbacks": [handler]})
+
+    assert finished_spans.statuses() == {"Outer": "ok", "str": "ok", "FakeRetriever": "ok"}
+
+
+@pytest.mark.parametrize("how", ["batch", "generate"])
+def test_the_roots_of_a_batch_are_not_taken_for_left(
+    how: str, handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    config: Any = {"callbacks": [handler]}
+    if how == "batch":
+        (RunnableLambda(str) | RunnableLambda(len)).batch([1, 2, 3], config)
+    else:
+        model(*"abc").generate([[HumanMessage(text)] for text in "abc"], callbacks=[handler])
+
+    assert {facts(span)["otelchain.run.status"] for span in finished_spans.all()} == {"ok"}
+    assert handler.stats().open == 0
+
+
+def test_the_siblings_of_a_failed_batch_item_without_a_parent_end_too(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    class Failing(FakeModel):
+        def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            if messages[0].content == "bad":
+                raise ValueError("bad")
+            return super()._generate(messages, *args, **kwargs)
+
+    batch = [[HumanMessage(text)] for text in ("ok", "bad", "ok")]
+    with pytest.raises(ValueError, match="bad"):
+        Failing(messages=iter("abc")).generate(batch, callbacks=[handler])
+
+    statuses = [facts(span)["otelchain.run.status"] for span in finished_spans.all()]
+    assert sorted(statuses) == ["abandoned", "abandoned", "error"]
+
+
+@pytest.mark.parametrize("key", [_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"])
+def test_suppressed_instrumentation_records_nothing(
+    key: str, handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    token = context.attach(context.set_value(key, True))
+    RunnableLambda(str).invoke(1, {"callbacks": [handler]})
+    context.detach(token)
+
+    assert finished_spans.all() == []
+
+
 def test_open_runs_are_bounded_and_the_oldest_is_ended_with_a_mark(
     tracer_provider: TracerProvider,
     finished_spans: FinishedSpans,
@@ -627,7 +729,13 @@ def test_without_content_capture_facts_stay_and_content_goes(
 
     found = facts(finished_spans()["FakeRetriever"])
     assert json.loads(found["gen_ai.retrieval.documents"]) == [
-        {"id": "d1", "score": 0.5, "length_chars": 20}
+        {
+            "rank": 1,
+            "id": "d1",
+            "score": 0.5,
+            "length_chars": 20,
+            "sha256": sha256(b"text of the document").hexdigest(),
+        }
     ]
     assert found["otelchain.retrieval.document_count"] == 1
     assert not {"question", "tenant", "vip", "text of the document"} & set(str(found).split("'"))
@@ -687,10 +795,10 @@ def test_two_handlers_of_different_settings_do_not_disturb_each_other(
 ) -> None:
     full = OtelCallbackHandler(tracer_provider)
     bare = OtelCallbackHandler(tracer_provider, capture_content=False, run_inline=False)
-    RunnableLambda(str).invoke(1, {"callbacks": [full, bare]})
+    RunnableLambda(str).invoke(1, {"callbacks": [full]})
+    RunnableLambda(str).invoke(1, {"callbacks": [bare]})
 
-    captured = sorted("otelchain.input" in facts(span) for span in finished_spans.all())
-    assert captured == [False, True]
+    assert ["otelchain.input" in facts(span) for span in finished_spans.all()] == [True, False]
     assert (full.run_inline, bare.run_inline) == (True, False)
 
 
@@ -700,6 +808,41 @@ def test_the_hooks_return_nothing_to_langchain() -> None:
     ]
 
     assert not any(inspect.iscoroutinefunction(hook) for hook in hooks)
+
+
+def test_a_redactor_that_fails_costs_the_content_and_not_the_span(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans
+) -> None:
+    def broken(text: str) -> str:
+        raise RuntimeError("no")
+
+    handler = OtelCallbackHandler(tracer_provider, redactor=Redactor(callables=[broken]))
+    RunnableLambda(str).invoke("private", {"callbacks": [handler], "metadata": {"a": "private"}})
+
+    (span,) = finished_spans.all()
+    assert "private" not in str(facts(span))
+    assert facts(span)["otelchain.run.status"] == "ok"
+    assert "redaction failed" in facts(span)["otelchain.input"]
+
+
+def test_the_trace_policy_of_a_graph_node_is_honoured(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    types = pytest.importorskip("langgraph.types")
+    from langgraph.graph import START, StateGraph
+
+    if not hasattr(types, "TracePolicy"):
+        pytest.skip("this langgraph has no TracePolicy")
+    policy = types.TracePolicy(
+        process_inputs=lambda value: {"kept": 1}, process_outputs=lambda value: {"kept": 2}
+    )
+    graph = StateGraph(dict)
+    graph.add_node("node", lambda state: {"a": "private"}, trace_policy=policy)
+    graph.add_edge(START, "node")
+    graph.compile().invoke({"a": "also private"}, {"callbacks": [handler]})
+
+    node = next(facts(span) for span in finished_spans.all() if "langgraph.node" in facts(span))
+    assert (node["otelchain.input"], node["otelchain.output"]) == ('{"kept":1}', '{"kept":2}')
 
 
 def test_the_users_own_redactor_is_used(

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from otelchain_collector.dialects import (
@@ -344,6 +344,7 @@ def test_gen_ai_tool_and_retrieval() -> None:
         span(
             {
                 "gen_ai.operation.name": "retrieval",
+                "gen_ai.request.model": "an embedding model",
                 "gen_ai.retrieval.query.text": "shoes",
                 "gen_ai.retrieval.documents": '[{"id":"1","score":0.5},{"id":"2","score":0.1}]',
             }
@@ -355,10 +356,8 @@ def test_gen_ai_tool_and_retrieval() -> None:
         "gen_ai.tool.call.arguments",
         "gen_ai.tool.call.result",
     )
-    assert (retrieval.document_count, retrieval.inputs_attribute) == (
-        2,
-        "gen_ai.retrieval.query.text",
-    )
+    assert (retrieval.run_name, retrieval.document_count) == (None, 2)
+    assert retrieval.inputs_attribute == "gen_ai.retrieval.query.text"
 
 
 def test_an_embedding_has_no_output_tokens_to_wait_for() -> None:
@@ -396,7 +395,7 @@ def test_openinference_llm() -> None:
             "llm.token_count.completion_details.reasoning": 8,
             # OPENINFERENCE_ENABLE_GENAI_SEMCONV writes these beside it
             "gen_ai.operation.name": "chat",
-            "gen_ai.usage.input_tokens": 100,
+            "gen_ai.usage.input_tokens": 40,
             "gen_ai.usage.output_tokens": 20,
             "session.id": "chat-7",
             "user.id": "u1",
@@ -470,6 +469,20 @@ def test_openinference_messages_are_put_together() -> None:
         },
         {"content": "last"},
     ]
+
+
+def test_names_that_fit_no_list_are_left_out_of_it() -> None:
+    prefix = "llm.input_messages"
+    facts = span(
+        {
+            "openinference.span.kind": "LLM",
+            f"{prefix}.0.message.content": "hi",
+            f"{prefix}.0.message.content.part": "below a text",
+            f"{prefix}.0." + "1." * 5_000 + "x": "deep",
+        }
+    )
+
+    assert json.loads(normalise(facts).inputs_built or "") == [{"content": "hi"}]
 
 
 def test_openinference_documents_are_put_together_and_counted() -> None:
@@ -1065,6 +1078,17 @@ def test_a_tool_that_answered_with_an_error_message_has_a_handled_error(
     assert (found.run_status, found.error) == ("handled_error", "division by zero")
 
 
+def test_the_output_of_a_failed_retriever_is_no_empty_retrieval() -> None:
+    facts = span(
+        {"langsmith.span.kind": "retriever", "gen_ai.completion": '{"documents": []}'},
+        events=(exception("Exception", "IndexDown('x')"),),
+    )
+
+    found = normalise(facts)
+
+    assert (found.run_status, found.document_count) == ("error", None)
+
+
 @pytest.mark.parametrize(
     "output",
     [
@@ -1256,6 +1280,7 @@ COLUMN_TYPES: dict[str, type] = {
 }
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no bug
 @given(
     attributes=st.dictionaries(NAMES, VALUES, max_size=12),
     event=st.dictionaries(NAMES, VALUES, max_size=3),

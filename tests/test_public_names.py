@@ -8,12 +8,19 @@ import otelchain
 ROOT = Path(__file__).parents[1]
 PUBLIC = [
     "ConfigurationError",
+    "HandlerStats",
     "OtelCallbackHandler",
     "OtelchainError",
     "RedactionPolicyError",
     "Redactor",
     "__version__",
     "configure",
+    "instrument",
+    "nest_spans",
+    "traced_embeddings",
+    "traced_reranker",
+    "uninstrument",
+    "unnest_spans",
 ]
 
 

@@ -71,7 +71,9 @@ def test_its_rows_can_be_found_again(query: Query, empty_store: duckdb.DuckDBPyC
 
 
 def test_the_bundle_has_the_questions_of_the_command_line() -> None:
-    assert names() == ["failed-retrievers", "mixed-status-parents", "slow-tools", "trace", "traces"]
+    asked_for = {"failed-retrievers", "mixed-status-parents", "slow-tools", "trace", "traces"}
+
+    assert asked_for <= set(names())
 
 
 def test_a_header_becomes_a_query() -> None:
@@ -164,7 +166,7 @@ def test_a_misspelt_query_name_gets_a_suggestion() -> None:
 
 
 def test_an_unknown_query_name_gets_the_list() -> None:
-    with pytest.raises(QueryError, match="there are: failed-retrievers, mixed-status-parents, "):
+    with pytest.raises(QueryError, match=f"there are: {', '.join(names())}$"):
         load("zzz")
 
 

@@ -152,11 +152,6 @@ def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Itera
     try:
         connection.execute("BEGIN TRANSACTION READ ONLY")
         yield
-    except RuntimeError as error:
-        # What DuckDB makes of Ctrl-C.
-        if str(error) == "Query interrupted":
-            raise KeyboardInterrupt from error
-        raise
     # Errors met while Arrow reads the stream arrive as Arrow's own.
     except (duckdb.Error, OSError, pa.ArrowException) as error:
         if late.is_set():

@@ -5,7 +5,7 @@ This is the plain decoder. A faster one has to give the same rows.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from otelchain_collector.anyvalue import attributes_of, to_json
+from otelchain_collector.dialects.status import PENDING
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
 from otelchain_collector.rows import RejectedSpan, SpanRow
 
@@ -25,10 +26,14 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Decoded:
-    """The spans of one request: those that can be stored and those that cannot."""
+    """The spans of one request: those that can be stored and those that cannot.
+
+    ``pending`` are runs that had not ended when they were sent.
+    """
 
     rows: list[SpanRow]
     rejected: list[RejectedSpan]
+    pending: list[SpanRow] = field(default_factory=list)
 
 
 def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:
@@ -76,7 +81,8 @@ def _scope_columns(scope_spans: ScopeSpans) -> tuple[Any, ...]:
 def _decode_spans(spans: Sequence[Span], around: _Around, decoded: Decoded) -> None:
     for span in spans:
         try:
-            decoded.rows.append(_row(span, around))
+            row = _row(span, around)
+            (decoded.pending if row.run_status == PENDING else decoded.rows).append(row)
         except _BadSpanError as error:
             decoded.rejected.append(_rejected(span, around, str(error)))
         except orjson.JSONEncodeError:

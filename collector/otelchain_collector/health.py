@@ -35,6 +35,7 @@ class Health:
                 "status": status,
                 # Since this process started.
                 "spans_stored": counts.stored,
+                "spans_pending": counts.pending,
                 "spans_duplicate": counts.duplicates,
                 "spans_rejected": counts.rejected,
                 "queue_bytes": self._budget.used_bytes,

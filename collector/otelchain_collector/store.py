@@ -8,7 +8,7 @@ import contextlib
 import re
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,6 +24,7 @@ from otelchain_collector.errors import (
     StoreUnavailableError,
 )
 from otelchain_collector.guard import guard
+from otelchain_collector.pending import PendingSpans
 from otelchain_collector.rows import RejectedSpan, SpanRow
 from otelchain_collector.schema import migrate
 
@@ -96,6 +97,7 @@ class Store:
         self._database = database
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self._recent: dict[tuple[str, str], None] = {}
+        self._pending = PendingSpans(connection)
         self._span_columns = _arrow_schema(connection, "spans")
         self._rejected_columns = _arrow_schema(connection, "rejected_spans")
 
@@ -132,21 +134,38 @@ class Store:
             raise StoreError(f"cannot prepare {database}: {first_line(error)}") from error
 
     def insert(self, rows: Sequence[SpanRow]) -> Inserted:
-        """Commit spans; those that are stored already are left out.
+        """Commit spans; those that are stored already are left out, and none is pending any more.
 
         Raises:
             RowsRefusedError: A row can never be stored; none of these was.
             StoreUnavailableError: The commit failed and may succeed later.
         """
-        fresh = {(row.trace_id, row.span_id): row for row in reversed(rows)}
-        for key in fresh.keys() & self._recent.keys():
-            del fresh[key]
+        fresh = self._fresh(rows)
         if not fresh:
             return Inserted(0, len(rows))
-        starts = [row.start_time_unix_nano for row in fresh.values()]
-        statement = _INSERT_SPANS.format(first=min(starts), last=max(starts))
-        stored = self._insert(statement, list(fresh.values()), self._span_columns)
+        first, last = _start_times(fresh.values())
+        statements = [_INSERT_SPANS.format(first=first, last=last)]
+        deletion = self._pending.deletion(first, last)
+        if deletion is not None:
+            statements.append(deletion)
+        stored = self._write(list(fresh.values()), self._span_columns, *statements)
         self._remember(fresh)
+        return Inserted(stored, len(rows) - stored)
+
+    def insert_pending(self, rows: Sequence[SpanRow]) -> Inserted:
+        """Commit runs that have started; those that are known, or have ended, are left out.
+
+        Raises:
+            RowsRefusedError: A row can never be stored; none of these was.
+            StoreUnavailableError: The commit failed and may succeed later.
+        """
+        fresh = self._fresh(rows)
+        if not fresh:
+            return Inserted(0, len(rows))
+        first, last = _start_times(fresh.values())
+        insertion = self._pending.insertion(first, last)
+        stored = self._write(list(fresh.values()), self._span_columns, insertion)
+        self._pending.added(stored, first, last)
         return Inserted(stored, len(rows) - stored)
 
     def reject(self, rows: Sequence[RejectedSpan]) -> None:
@@ -155,7 +174,7 @@ class Store:
         Raises:
             StoreUnavailableError: The commit failed and may succeed later.
         """
-        self._insert(_INSERT_REJECTED, rows, self._rejected_columns)
+        self._write(rows, self._rejected_columns, _INSERT_REJECTED)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection for one reading thread; the caller closes it."""
@@ -197,15 +216,42 @@ class Store:
         with self._lock:
             self._connection.close()
 
-    def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> int:
+    def _fresh(self, rows: Sequence[SpanRow]) -> dict[tuple[str, str], SpanRow]:
+        """Return each span once, without those that are known to have been stored."""
+        fresh = {(row.trace_id, row.span_id): row for row in reversed(rows)}
+        for key in fresh.keys() & self._recent.keys():
+            del fresh[key]
+        return fresh
+
+    def _write(
+        self, rows: Sequence[tuple[Any, ...]], columns: pa.Schema, first: str, *others: str
+    ) -> int:
+        """Run statements on rows, all or none; return how many rows the first one added."""
         try:
             self._writing.register("batch", _table(rows, columns))
-            [(count,)] = self._writing.execute(statement).fetchall()
+            if not others:
+                [(count,)] = self._writing.execute(first).fetchall()
+                return int(count)
+            with self._transaction():
+                [(count,)] = self._writing.execute(first).fetchall()
+                for statement in others:
+                    self._writing.execute(statement)
             return int(count)
         except _ROW_FAULTS as error:
             raise RowsRefusedError(_without_values(error)) from error
         except duckdb.Error as error:
             raise StoreUnavailableError(first_line(error)) from error
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writing.execute("BEGIN")
+        try:
+            yield
+            self._writing.execute("COMMIT")
+        except duckdb.Error:
+            with contextlib.suppress(duckdb.Error):  # A failed commit has rolled back by itself.
+                self._writing.execute("ROLLBACK")
+            raise
 
     def _remember(self, keys: dict[tuple[str, str], SpanRow]) -> None:
         self._recent.update(dict.fromkeys(keys))
@@ -266,6 +312,12 @@ def _locked(database: Path, pid: str, program: str) -> str:
         f"{database} is locked by process {pid} ({program}); end that process or name another "
         "--database"
     )
+
+
+def _start_times(rows: Iterable[SpanRow]) -> tuple[int, int]:
+    """Return the first and the last."""
+    starts = [row.start_time_unix_nano for row in rows]
+    return min(starts), max(starts)
 
 
 def _arrow_schema(connection: duckdb.DuckDBPyConnection, table: str) -> pa.Schema:

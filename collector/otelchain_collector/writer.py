@@ -8,7 +8,7 @@ import logging
 import queue
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,6 +28,8 @@ _IDLE_SECONDS = 1.0
 _IDLE_WAL_BYTES = 16 * 1024 * 1024
 _BUSY_WAL_BYTES = 64 * 1024 * 1024
 
+_Insert = Callable[[Sequence[SpanRow]], Inserted]
+
 _logger = logging.getLogger(__name__)
 
 
@@ -43,11 +45,12 @@ class Counts:
     """Spans since the start; written by the writer's thread only."""
 
     stored: int = 0
+    pending: int = 0  # as they had started; stored counts them again when they end
     duplicates: int = 0
     rejected: int = 0
 
 
-class _Pending(NamedTuple):
+class _Queued(NamedTuple):
     decoded: Decoded
     reservation: Reservation
     acknowledgement: "Future[Outcome]"
@@ -69,7 +72,7 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self.counts = Counts()
         self._store = store
-        self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._failure: str | None = None
         self._thread = threading.Thread(target=self._run, name="otelchain-writer", daemon=True)
 
@@ -89,7 +92,7 @@ class Writer:
         raises StoreUnavailableError when the commit failed.
         """
         acknowledgement: Future[Outcome] = Future()
-        self._queue.put(_Pending(decoded, reservation, acknowledgement))
+        self._queue.put(_Queued(decoded, reservation, acknowledgement))
         return acknowledgement
 
     def close(self) -> None:
@@ -107,82 +110,93 @@ class Writer:
             if self._is_checkpoint_due(idle=not batch):
                 self._checkpoint()
 
-    def _next_batch(self) -> tuple[list[_Pending], bool]:
+    def _next_batch(self) -> tuple[list[_Queued], bool]:
         """Wait for a request and take what else is there; empty after an idle moment."""
-        batch: list[_Pending] = []
+        batch: list[_Queued] = []
         spans = 0
         try:
-            pending = self._queue.get(timeout=_IDLE_SECONDS)
-            while pending is not None:
-                batch.append(pending)
-                spans += len(pending.decoded.rows)
+            queued = self._queue.get(timeout=_IDLE_SECONDS)
+            while queued is not None:
+                batch.append(queued)
+                spans += len(queued.decoded.rows) + len(queued.decoded.pending)
                 if spans >= MAX_BATCH_SPANS:
                     return batch, False
-                pending = self._queue.get_nowait()
+                queued = self._queue.get_nowait()
         except queue.Empty:
             return batch, False
         return batch, True
 
-    def _commit(self, batch: Sequence[_Pending]) -> None:
+    def _commit(self, batch: Sequence[_Queued]) -> None:
         try:
-            outcomes = self._write([pending.decoded for pending in batch])
+            outcomes = self._write([queued.decoded for queued in batch])
         except Exception as error:  # noqa: BLE001 - whatever it is, the senders keep their spans
             self._fail(batch, error)
             return
         self._failure = None
-        for pending, outcome in zip(batch, outcomes, strict=True):
-            self._acknowledge(pending, outcome)
+        for queued, outcome in zip(batch, outcomes, strict=True):
+            self._acknowledge(queued, outcome)
 
     def _write(self, requests: Sequence[Decoded]) -> list[Outcome]:
-        refused = _Refused()
-        inserted = self._insert([row for request in requests for row in request.rows], 0, refused)
-        outcomes, rejected = [], []
-        first = 0
-        for request in requests:
-            after = first + len(request.rows)
-            bad = [*request.rejected, *_rejections(request.rows, refused, first)]
-            outcomes.append(Outcome(len(bad), _summary(bad)))
-            rejected += bad
-            first = after
+        bad = [list(request.rejected) for request in requests]
+        # Ended spans first: a run of which both came at once is not pending.
+        ended = self._insert_all(self._store.insert, [request.rows for request in requests], bad)
+        started = [request.pending for request in requests]
+        pending = self._insert_all(self._store.insert_pending, started, bad)
+        rejected = [span for spans in bad for span in spans]
         if rejected:
             self._store.reject(rejected)
-        self.counts.stored += inserted.stored
-        self.counts.duplicates += inserted.duplicates
+        self.counts.stored += ended.stored
+        self.counts.pending += pending.stored
+        self.counts.duplicates += ended.duplicates + pending.duplicates
         self.counts.rejected += len(rejected)
-        return outcomes
+        return [Outcome(len(spans), _summary(spans)) for spans in bad]
 
-    def _insert(self, rows: Sequence[SpanRow], first: int, refused: _Refused) -> Inserted:
+    def _insert_all(
+        self, insert: _Insert, requests: Sequence[Sequence[SpanRow]], bad: list[list[RejectedSpan]]
+    ) -> Inserted:
+        """Insert the rows of all requests; add those that were refused to the bad of each."""
+        refused = _Refused()
+        inserted = self._insert(insert, [row for rows in requests for row in rows], 0, refused)
+        first = 0
+        for rows, spans in zip(requests, bad, strict=True):
+            spans.extend(_rejections(rows, refused, first))
+            first += len(rows)
+        return inserted
+
+    def _insert(
+        self, insert: _Insert, rows: Sequence[SpanRow], first: int, refused: _Refused
+    ) -> Inserted:
         """Insert rows; when the store refuses them, halve until the culprits are alone."""
         if not rows:
             return Inserted(0, 0)
         try:
-            return self._store.insert(rows)
+            return insert(rows)
         except RowsRefusedError as error:
             if len(rows) == 1:
                 refused.reasons[first] = f"the store refuses it: {error}"
                 return Inserted(0, 0)
             middle = len(rows) // 2
-            left = self._insert(rows[:middle], first, refused)
-            right = self._insert(rows[middle:], first + middle, refused)
+            left = self._insert(insert, rows[:middle], first, refused)
+            right = self._insert(insert, rows[middle:], first + middle, refused)
             return Inserted(left.stored + right.stored, left.duplicates + right.duplicates)
 
-    def _acknowledge(self, pending: _Pending, outcome: Outcome) -> None:
+    def _acknowledge(self, queued: _Queued, outcome: Outcome) -> None:
         if outcome.rejected:
             # Python's exporter does not show a partial success, so the operator has to see it here.
             _logger.warning("rejected %d spans: %s", outcome.rejected, "; ".join(outcome.reasons))
-        pending.reservation.release()
-        if pending.acknowledgement.set_running_or_notify_cancel():
-            pending.acknowledgement.set_result(outcome)
+        queued.reservation.release()
+        if queued.acknowledgement.set_running_or_notify_cancel():
+            queued.acknowledgement.set_result(outcome)
 
-    def _fail(self, batch: Sequence[_Pending], error: Exception) -> None:
+    def _fail(self, batch: Sequence[_Queued], error: Exception) -> None:
         expected = isinstance(error, StoreUnavailableError)
         if str(error) != self._failure:
             _logger.error("commit failed, senders will retry: %s", error, exc_info=not expected)
         self._failure = str(error) or type(error).__name__
-        for pending in batch:
-            pending.reservation.release()
-            if pending.acknowledgement.set_running_or_notify_cancel():
-                pending.acknowledgement.set_exception(
+        for queued in batch:
+            queued.reservation.release()
+            if queued.acknowledgement.set_running_or_notify_cancel():
+                queued.acknowledgement.set_exception(
                     StoreUnavailableError("the spans could not be committed; try again in a second")
                 )
 

@@ -1,7 +1,8 @@
 """Answer → text in one of five formats.
 
-A table on a terminal fits its width: long cells are cut with ``…``. Everywhere else (other formats,
+A table on a terminal fits its width: long texts are cut with ``…``. Everywhere else (other formats,
 a pipe, a file) every value is whole, there is no colour, and lines are as long as they need to be.
+Only a table rounds, to thousandths.
 """
 
 import csv

@@ -8,6 +8,7 @@ import click
 
 from otelchain.cli.root import cli
 from otelchain.settings import HandlerSettings
+from otelchain.spool.settings import SpoolSettings
 from otelchain_collector.settings import setting_texts
 
 _WIDTH: Final = 100
@@ -22,10 +23,11 @@ def command_help() -> list[tuple[str, str]]:
 
 
 def handler_settings_table() -> str:
-    """Return the settings of the handler as a Markdown table."""
+    """Return the settings of the application's side as a Markdown table."""
     return _table(
         (f"`{setting.metadata['variable']}`", _shown(setting.default), setting.metadata["help"])
-        for setting in dataclasses.fields(HandlerSettings)
+        for settings in (HandlerSettings, SpoolSettings)
+        for setting in dataclasses.fields(settings)
     )
 
 

@@ -6,7 +6,8 @@ runs, and the file is held open only while it answers.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -71,7 +72,7 @@ class FileSource:
         from otelchain_collector.answers import answer_query
 
         with _opened(self._database) as connection:
-            return answer_query(connection, query, values)
+            return _interruptible(connection, lambda: answer_query(connection, query, values))
 
     def sql(self, sql: str, max_rows: int) -> "Answer":
         """Answer one SELECT.
@@ -83,7 +84,9 @@ class FileSource:
         from otelchain_collector.answers import answer_sql
 
         with _opened(self._database) as connection:
-            return answer_sql(connection, sql, max_rows=max_rows)
+            return _interruptible(
+                connection, lambda: answer_sql(connection, sql, max_rows=max_rows)
+            )
 
 
 @contextmanager
@@ -94,6 +97,22 @@ def _opened(database: Path) -> Iterator["duckdb.DuckDBPyConnection"]:
         yield connection
     finally:
         connection.close()
+
+
+def _interruptible(
+    connection: "duckdb.DuckDBPyConnection", ask: "Callable[[], Answer]"
+) -> "Answer":
+    """Ask in another thread: while it works, DuckDB 1.5 does not notice Ctrl-C."""
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(ask)
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            # Again and again, since an interrupt before the statement has begun does nothing.
+            while not answer.done():
+                connection.interrupt()
+                wait([answer], 0.05)
+            raise
 
 
 def _connect(database: Path) -> "duckdb.DuckDBPyConnection":

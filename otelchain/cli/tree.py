@@ -19,6 +19,7 @@ _STATUS_STYLES: Final = {
     "cancelled": "yellow",
     "interrupted": "cyan",
     "abandoned": "magenta",
+    "pending": "bold blue",
 }
 _CONTENT: Final = (("in", "inputs"), ("out", "outputs"), ("error", "error"))
 
@@ -56,6 +57,9 @@ def _trees(runs: Sequence[Run], screen: Console, full: bool) -> list[Tree]:
 def _heading(runs: Sequence[Run]) -> Text:
     first = runs[0]
     parts = [f"trace {first['trace_id']}", str(first["start_time"]), f"{len(runs)} runs"]
+    pending = sum(run["status"] == "pending" for run in runs)
+    if pending:
+        parts[-1] += f", {pending} pending"
     if first["service_name"]:
         parts.append(f"service {first['service_name']}")
     if first["session_id"]:
@@ -80,7 +84,7 @@ def _facts(run: Run) -> Text:
     parts = [
         (f"[{run['run_type']}]" if run["run_type"] else "", "dim"),
         (status, _STATUS_STYLES.get(status, "")),
-        (_duration(run["duration_ms"]), ""),
+        (_took(run), ""),
         (_tokens(run), ""),
         (run["model"] or "", "dim"),
         *((text, "dim") for text in _notes(run)),
@@ -114,6 +118,13 @@ def _content(word: str, text: str, full: bool) -> Iterator[Text]:
     for number, line in enumerate(lines):
         label = f"  {word if number == 0 else '':5} "
         yield Text.assemble((label, "dim"), (visible(line), style))
+
+
+def _took(run: Run) -> str:
+    """How long a run took; of one that has not ended, when it started: that does not change."""
+    if run["duration_ms"] is None:
+        return f"since {run['start_time']}"
+    return _duration(run["duration_ms"])
 
 
 def _duration(milliseconds: float) -> str:

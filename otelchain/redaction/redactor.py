@@ -93,6 +93,15 @@ class Redactor:
         self._label = lru_cache(maxsize=4096)(self._labels(is_sensitive, knows_phones))
         self._summary = f"{len(rules)} rules, {len(self._callables)} callables, action={action!r}"
 
+    @property
+    def reads_json_text(self) -> bool:
+        """Whether `text` finds in JSON text all that `value` finds in the tree it stands for.
+
+        So with the bundled rules. A pattern of the user may be bound to the ends of a text, and a
+        callable is meant for the strings inside.
+        """
+        return self._own is None and not self._callables
+
     def __repr__(self) -> str:
         return f"<Redactor: {self._summary}>"
 

@@ -1,5 +1,5 @@
 -- title: Mixed-status parents
--- description: Runs of whose direct children some failed and some succeeded, newest first. Kind retried: every failed child was an attempt that a later attempt made good. Cancelled, interrupted and abandoned children count as neither. A parent that is not stored has no name.
+-- description: Runs of whose direct children some failed and some succeeded, newest first. Kind retried: every failed child was an attempt that a later attempt made good. Pending, cancelled, interrupted and abandoned children count as neither. A parent that is not stored has no name.
 -- why: Such a run often ends well although a part of it is missing: an answer from three sources of which one was down.
 -- param: retried = true  also show parents whose failed children all succeeded on a later attempt
 -- param: since = 1970-01-01  only runs that started at or after this UTC time

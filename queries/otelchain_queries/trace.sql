@@ -1,5 +1,5 @@
 -- title: One trace
--- description: All runs of one trace in the order of its tree: every run after its parent, siblings by start time. Runs whose parent is not stored, and runs that are their own ancestors, begin a tree of their own and say so in the column detached.
+-- description: All runs of one trace in the order of its tree: every run after its parent, siblings by start time. Runs whose parent is not stored, and runs that are their own ancestors, begin a tree of their own and say so in the column detached. A pending run has not ended, or its process was killed.
 -- why: The whole story of one request, step by step.
 -- param: trace_id = last  a trace id, the beginning of one, or last for the newest trace
 -- param: since = 1970-01-01  look for the trace among runs that started at or after this UTC time

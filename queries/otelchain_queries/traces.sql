@@ -1,5 +1,5 @@
 -- title: Newest traces
--- description: One row for each trace, newest first: its root run, how it ended, and what it took. A root is a run without a parent, or whose parent is not stored.
+-- description: One row for each trace, newest first: its root run, how it ended (pending: it has not, or its process was killed), and what it took. A root is a run without a parent, or whose parent is not stored.
 -- why: Here you find the id of the trace that you want to see whole.
 -- param: since = 1970-01-01  only traces whose root started at or after this UTC time
 -- param: until = 2262-01-01  only traces whose root started before this UTC time

@@ -24,6 +24,8 @@ _RUN_TYPES = {
     "retriever": "retriever",
     "prompt": "prompt",
     "parser": "parser",
+    "embedding": "embedding",
+    "reranker": "reranker",
 }
 
 

@@ -4,7 +4,10 @@ from otelchain_collector.dialects.dialect import Found
 from otelchain_collector.dialects.spans import Event, SpanFacts
 from otelchain_collector.dialects.values import text
 
-STATUSES = frozenset({"ok", "error", "handled_error", "cancelled", "interrupted", "abandoned"})
+PENDING = "pending"  # the run has started, and this is not its end
+STATUSES = frozenset(
+    {"ok", "error", "handled_error", "cancelled", "interrupted", "abandoned", PENDING}
+)
 
 _OTEL_OK = 1
 _OTEL_ERROR = 2

@@ -1,0 +1,1 @@
+"""The probes: one module for each group, one function for each question."""
