@@ -31,7 +31,6 @@ from otelchain.settings import HandlerSettings
 Payload = Callable[[], Attributes]
 """Called only when the span records, so an unsampled run costs no serialising."""
 
-
 # The keys of opentelemetry.instrumentation.utils.suppress_instrumentation: today's and the old one.
 _SUPPRESSED = frozenset({_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"})
 
@@ -219,10 +218,10 @@ class RunRecorder:
         if run is None:
             return
         how = status.of_error(error)
-        if how == status.INTERRUPTED:
-            self._pause_graph(run, error)
         found: Attributes = {}
         try:
+            if how == status.INTERRUPTED:
+                self._pause_graph(run, error)
             if run.span.is_recording():
                 found = payload()
                 span_end.describe_error(run.span, error, how, self.gate)
