@@ -16,6 +16,7 @@ version and takes everything back when one of them does not behave.
 """
 
 import functools
+import logging
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -31,6 +32,8 @@ from opentelemetry.context import Context
 
 from otelchain import lifetime
 from otelchain.runs import OpenRun
+
+_log = logging.getLogger("otelchain")
 
 Function = Callable[..., Any]
 
@@ -55,8 +58,12 @@ class _Frame:
 
     def left_open(self, error: BaseException) -> None:
         """End the run when LangChain will not: it reports no `CancelledError` of these methods."""
-        if self.run is not None and not isinstance(error, Exception):
-            self.run.owner.fail(self.run.run_id, error)  # type: ignore[attr-defined]
+        if self.run is None or isinstance(error, Exception):
+            return
+        try:
+            self.run.owner.fail(self.run.run_id, error)
+        except Exception:  # noqa: BLE001 - the application must see its own error
+            _log.exception("otelchain could not end a run")
 
 
 _frame: ContextVar[_Frame | None] = ContextVar("otelchain_frame", default=None)
@@ -245,11 +252,13 @@ _managerless: deque[UUID] = deque(maxlen=10_000)
 def take_managerless() -> list[OpenRun]:
     """Take the open runs that can no longer report their end."""
     found: list[OpenRun] = []
-    while _managerless:
-        run = lifetime.find(_managerless.popleft())
+    while True:
+        try:
+            run = lifetime.find(_managerless.popleft())
+        except IndexError:
+            return found
         if run is not None:
             found.append(run)
-    return found
 
 
 _MANAGER = "langchain_core.callbacks.manager:CallbackManager"

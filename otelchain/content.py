@@ -12,7 +12,7 @@ from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
 from otelchain.redaction import Redactor
-from otelchain.snapshot import is_small, quick_json, snapshot
+from otelchain.snapshot import quick_json, snapshot
 
 Attributes = dict[str, AttributeValue]
 
@@ -59,12 +59,12 @@ class ContentGate:
             if len(value) > _QUICK_CHARS or not value.isascii():
                 return None
             return orjson.dumps(self._known(value)).decode()
-        if not (self.redactor.reads_json_text and is_small(value, self.max_value_bytes)):
+        if not self.redactor.reads_json_text:
             return None
-        text = quick_json(value)
-        if text is None or len(text) > self.max_value_bytes:
+        encoded = quick_json(value, self.max_value_bytes)
+        if encoded is None or len(encoded) > self.max_value_bytes:
             return None
-        return self.redactor.text(text)
+        return self.redactor.text(encoded.decode())
 
     def text(self, key: str, value: str) -> Attributes:
         """Content that is a plain text."""
@@ -92,5 +92,7 @@ class ContentGate:
             return self.fact(value)
         if isinstance(value, (int, float)):  # and bool
             return value
+        if type(value) is list and all(type(each) is str for each in value):
+            return [self.fact(each) for each in value]
         redacted: AttributeValue = self.redactor.value(snapshot(value, self.max_value_bytes).tree)
         return redacted

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+from threading import Lock
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -11,6 +12,7 @@ from otelchain import span_end
 from otelchain.runs import OpenRun, OpenRuns
 
 _tables: WeakKeyDictionary[TracerProvider, OpenRuns] = WeakKeyDictionary()
+_lock = Lock()  # of the dictionary; readers walk copies
 
 
 def table_of(provider: TracerProvider) -> OpenRuns:
@@ -21,12 +23,18 @@ def table_of(provider: TracerProvider) -> OpenRuns:
     """
     atexit.unregister(end_all)
     atexit.register(end_all)
-    return _tables.setdefault(provider, OpenRuns())
+    with _lock:
+        return _tables.setdefault(provider, OpenRuns())
+
+
+def _all_tables() -> list[OpenRuns]:
+    with _lock:
+        return list(_tables.values())
 
 
 def find(run_id: UUID) -> OpenRun | None:
     """Find an open run in any table."""
-    for table in list(_tables.values()):
+    for table in _all_tables():
         run = table.get(run_id)
         if run is not None:
             return run
@@ -35,13 +43,15 @@ def find(run_id: UUID) -> OpenRun | None:
 
 def end_all() -> None:
     """End every open run as abandoned."""
-    for table in list(_tables.values()):
+    for table in _all_tables():
         for run in table.pop_all():
             span_end.abandon(run, "process exit")
 
 
 def _forget_all() -> None:
-    for table in list(_tables.values()):
+    global _lock
+    _lock = Lock()  # another thread of the parent may have held it
+    for table in _all_tables():
         table.forget()
 
 

@@ -56,7 +56,7 @@ def prompt(gate: ContentGate, start: RunStart, messages: Iterable[Any]) -> Attri
 
 def answer(gate: ContentGate, response: Any) -> Attributes:
     """What a model answered, with usage and finish reasons, which are no content."""
-    found = model_facts.response(response)
+    found = gate.facts(model_facts.response(response))
     if gate.capture:
         found.update(gate.json(names.GEN_AI_OUTPUT_MESSAGES, output_messages(response)))
     return found

@@ -92,6 +92,7 @@ def configure(
         "resource_attributes": dict(resource_attributes or {}),
         "spool": settings,
         "live": live,
+        "set_global": set_global,
     }
     if _configured is not None and _configured[0] == asked:
         return _configured[1]
@@ -129,7 +130,7 @@ def _add_exporter(
 ) -> None:
     """Do what ``OTEL_TRACES_EXPORTER`` says; naming an endpoint says otlp."""
     wanted = "otlp" if endpoint else os.environ.get("OTEL_TRACES_EXPORTER", "otlp").strip()
-    for name in {part.strip() for part in (wanted or "otlp").split(",")}:
+    for name in dict.fromkeys(part.strip() for part in (wanted or "otlp").split(",")):
         if name == "otlp":
             exporter = _spooling(make_exporter(), spool)
             delay_ms = _schedule_delay_ms(live)

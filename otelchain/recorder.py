@@ -78,8 +78,27 @@ class RunRecorder:
 
     def start(self, start: RunStart, payload: Payload) -> None:
         """Start a run's span; a run that is open already was reported twice and is left alone."""
-        if start.run_id in self.runs or not _SUPPRESSED.isdisjoint(get_current()):
+        if any(map(get_current().get, _SUPPRESSED)) or not self.runs.claim(start.run_id):
             return
+        try:
+            run = self._started(start)
+        except BaseException:
+            self.runs.release(start.run_id)
+            raise
+        self.runs.add(run)
+        self.started += 1
+        boundary.entered(run)
+        if start.run_type == "retriever":
+            ambient_run.entered_retriever(run)
+        try:
+            if run.span.is_recording():
+                self._describe_start(run, payload())
+        finally:
+            if start.parent_run_id is None:
+                unreported.watch(run, self.runs, self.end_unreported)
+            self._end_overdue()
+
+    def _started(self, start: RunStart) -> OpenRun:
         attributes = start_attributes(start, self.gate)
         context = self._parent_context(start, attributes)
         if self._openinference:  # a sampler may want to know the kind
@@ -92,19 +111,11 @@ class RunRecorder:
             start.run_id, start.parent_run_id, start.run_type, span, started, self, attributes
         )
         run.streams, run.batch_size = start.streams, start.batch_size
+        run.task = unreported.current_task()
         run.thread = interrupt_links.graph_thread(start.name, start.metadata)
         if start.answers and run.thread is not None:
             run.answered = self.runs.links.waiting(run.thread)
-        self.runs.add(run)
-        self.started += 1
-        boundary.entered(run)
-        if start.parent_run_id is None:
-            unreported.watch(run, self.runs, self._end_unreported)
-        self._end_overdue()
-        if start.run_type == "retriever":
-            ambient_run.entered_retriever(run)
-        if span.is_recording():
-            self._describe_start(run, payload())
+        return run
 
     def _describe_start(self, run: OpenRun, found: Attributes) -> None:
         if self._openinference:
@@ -127,16 +138,17 @@ class RunRecorder:
 
     def _end_overdue(self) -> None:
         for run in boundary.take_managerless():
-            self._end_unreported(run, status.ABANDONED, "nothing was left to report its end")
+            run.owner.end_unreported(run, status.ABANDONED, "nothing was left to report its end")
         bounds = self._settings
         for run in self.runs.pop_overdue(bounds.max_open_runs, bounds.max_run_age_seconds):
             self.dropped += 1
-            span_end.abandon(run, "too many open runs, or open for too long")
+            self._finish(run, status.ABANDONED, {}, "too many open runs, or open for too long")
 
-    def _end_unreported(self, run: OpenRun, how: status.Status, reason: str) -> None:
-        taken = self.runs.pop(run.run_id, run.owner)
+    def end_unreported(self, run: OpenRun, how: status.Status, reason: str) -> None:
+        """End a run, and what is open below it, whose end LangChain does not report."""
+        taken = self.runs.pop(run.run_id, self)
         if taken is not None:
-            span_end.end(taken, how, reason)
+            self._finish(taken, how, {}, reason)
             self._end_descendants(taken, how)
 
     def chunk(self, run_id: UUID, chunk: Any, *, content: bool = True) -> None:
@@ -164,7 +176,7 @@ class RunRecorder:
         if run is None:
             return
         run.interrupted = True
-        run.span.set_attributes(interrupt_links.interrupt_facts(event))
+        run.span.set_attributes(self.gate.facts(interrupt_links.interrupt_facts(event)))
         run.span.set_attributes(span_end.interrupts(event.interrupts, self.gate))
         if run.thread is not None:
             self.runs.links.interrupted(run.thread, event, run.span.get_span_context())
@@ -178,7 +190,7 @@ class RunRecorder:
         if run is None:
             return
         run.resumed = True
-        run.span.set_attributes(interrupt_links.resume_facts(event))
+        run.span.set_attributes(self.gate.facts(interrupt_links.resume_facts(event)))
         found = run.thread and self.runs.links.continued(run.thread, event)
         if found:
             run.span.add_link(found, {names.LINK_KIND: names.INTERRUPTED_RUN})
@@ -192,7 +204,7 @@ class RunRecorder:
         graph = self._own(node.parent_run_id) if node.parent_run_id else None
         if graph is not None and graph.thread is not None:
             graph.interrupted = True
-            graph.questions += tuple(error.args[0] if error.args else ())
+            graph.questions += span_end.questions_of(error)
             graph.span.set_attributes(span_end.interrupts(graph.questions, self.gate))
             self.runs.links.waits(graph.thread, graph.span.get_span_context())
 
@@ -230,11 +242,15 @@ class RunRecorder:
                 found[names.ERROR_TYPE] = span_end.type_name(error)
             # Who stops reading at the question has not abandoned the run, but will answer it.
             waits = run.interrupted and how == status.ABANDONED
-            self._finish(run, status.INTERRUPTED if waits else how, found)
-            self._end_descendants(run, how)
-            unreported.end_batch_siblings(run, self.runs, self._end_unreported)
+            try:
+                self._finish(run, status.INTERRUPTED if waits else how, found)
+            finally:
+                self._end_descendants(run, how)
+                unreported.end_batch_siblings(run, self.runs, self.end_unreported)
 
-    def _finish(self, run: OpenRun, how: status.Status, found: Attributes) -> None:
+    def _finish(
+        self, run: OpenRun, how: status.Status, found: Attributes, reason: str | None = None
+    ) -> None:
         ended = time_ns()
         try:
             if run.run_type in {"chat_model", "llm"}:
@@ -251,17 +267,27 @@ class RunRecorder:
             if self._metrics is not None:
                 self._metrics.ended(run, found, ended)
         finally:
-            span_end.end(run, how, found=found, end_time_unix_nano=ended)
+            span_end.end(run, how, reason, found=found, end_time_unix_nano=ended)
 
     def _end_descendants(self, run: OpenRun, how: status.Status) -> None:
-        """End what a failed or cancelled run left open: LangChain does not report those ends.
+        """End what a failed or cancelled run left open and LangChain will not end.
 
-        (`otelchain.unreported` says which.)
+        A sibling branch that works on in a task of its own (``asyncio.gather`` cancels none) will
+        report its end itself; it is only watched.
         """
         if how in {status.OK, status.INTERRUPTED}:
             return
-        for child in self.runs.pop_descendants(run):
-            if how == status.CANCELLED:
-                span_end.end(child, status.CANCELLED, "parent was cancelled")
+        here = unreported.current_task()
+
+        def still_works(child: OpenRun) -> bool:
+            return child.task is not None and child.task is not here and not child.task.done()
+
+        taken, working = self.runs.pop_descendants(run, still_works)
+        cancelled = how == status.CANCELLED
+        for child in taken:
+            if cancelled:
+                self._finish(child, status.CANCELLED, {}, "parent was cancelled")
             else:
-                span_end.abandon(child, "parent failed")
+                self._finish(child, status.ABANDONED, {}, "parent failed")
+        for child in working:
+            unreported.end_with_task(child, child.owner.end_unreported, "parent failed")

@@ -50,6 +50,7 @@ _OWN_METADATA = _LANGGRAPH_KEYS | {
     "task_id",
 }
 _OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "retry:attempt:", "langsmith:hidden")
+_MAX_TAG_BYTES = 1_024
 _MAX_PATH_BYTES = 4_096  # a path is a handful of names and numbers
 _RETRY_TAG = "retry:attempt:"
 _SESSION_KEYS = ("session_id", "conversation_id", "thread_id")
@@ -124,7 +125,7 @@ def start_attributes(start: RunStart, gate: ContentGate) -> Attributes:
     if start.tags:
         attributes.update(_tags(start.tags, gate))
     if start.metadata:
-        attributes.update(_langgraph(start.metadata))
+        attributes.update(gate.facts(_langgraph(start.metadata)))
         attributes.update(_metadata(start.metadata, gate))
     return attributes
 
@@ -221,7 +222,8 @@ def _langgraph(metadata: Mapping[str, Any]) -> Attributes:
     return found
 
 
-def _tags(tags: Sequence[str], gate: ContentGate) -> Attributes:
+def _tags(given: Sequence[Any], gate: ContentGate) -> Attributes:
+    tags = [tag if type(tag) is str else str(snapshot(tag, _MAX_TAG_BYTES).tree) for tag in given]
     kept = [tag for tag in tags if gate.capture or tag.startswith(_OWN_TAGS)]
     found: Attributes = {names.TAGS: [gate.fact(tag) for tag in kept]} if kept else {}
     for tag in tags:

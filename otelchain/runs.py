@@ -1,15 +1,18 @@
 """The open runs and their spans: found by run id from any thread, bounded in number and age."""
 
+import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from opentelemetry.trace import Span, SpanContext
 from opentelemetry.util.types import AttributeValue
 
 from otelchain.interrupt_links import GraphThread, InterruptLinks
+from otelchain.status import Status
 from otelchain.usage_facts import StreamedUsage
 
 #: Contexts of ended runs that are kept, so that a child which starts after its parent ended
@@ -18,6 +21,16 @@ ENDED_KEPT = 4_096
 
 # How often the age of the oldest run is looked at; ages are hours.
 _ADDS_BETWEEN_LOOKS = 64
+
+
+class Owner(Protocol):
+    """Who started a run: the recorder of one handler."""
+
+    def fail(self, run_id: UUID, error: BaseException) -> None:
+        """End a run that raised."""
+
+    def end_unreported(self, run: "OpenRun", how: Status, reason: str) -> None:
+        """End a run whose end LangChain does not report."""
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +42,7 @@ class OpenRun:
     run_type: str
     span: Span
     start_time_unix_nano: int
-    owner: object
+    owner: "Owner"
     """The recorder that started the span; only it may note, end or describe the run."""
     attributes: dict[str, AttributeValue]
     """What was known at the start; the payload too where the end has to see it again."""
@@ -44,6 +57,10 @@ class OpenRun:
     streams: bool = False
     """Reported as a stream at its start."""
     batch_size: int = 1
+    task: "asyncio.Task[Any] | None" = None
+    """The task that it was started in."""
+    watcher: "Callable[[asyncio.Task[Any]], object] | None" = None
+    """What the task calls when it is done; taken back when the run ends before."""
     os_thread: int = 0
     caller_depth: int = 0
     children: set[int] = field(default_factory=set)
@@ -68,6 +85,7 @@ class OpenRuns:
         self._runs: dict[int, OpenRun] = {}
         self._root_retrievers: dict[int, OpenRun] = {}
         self._ended: dict[int, SpanContext] = {}
+        self._claimed: set[int] = set()
         self._adds_until_look = _ADDS_BETWEEN_LOOKS
         self._lock = Lock()
         self.links = InterruptLinks()
@@ -75,7 +93,7 @@ class OpenRuns:
     def __len__(self) -> int:
         return len(self._runs)
 
-    def count(self, owner: object) -> int:
+    def count(self, owner: Owner) -> int:
         """Count the open runs of one owner."""
         with self._lock:
             return sum(run.owner is owner for run in self._runs.values())
@@ -98,12 +116,23 @@ class OpenRuns:
                 and other.owner is run.owner
             ]
 
-    def __contains__(self, run_id: UUID) -> bool:
-        return run_id.int in self._runs
+    def claim(self, run_id: UUID) -> bool:
+        """Reserve a run id for a start; False when the run is open, or being started, already."""
+        key = run_id.int
+        with self._lock:
+            if key in self._runs or key in self._claimed:
+                return False
+            self._claimed.add(key)
+            return True
+
+    def release(self, run_id: UUID) -> None:
+        """Give a claim up whose start failed."""
+        self._claimed.discard(run_id.int)
 
     def add(self, run: OpenRun) -> None:
-        """Take a started run and note it with its parent, if that is open."""
+        """Take a claimed run that has started, and note it with its parent, if that is open."""
         with self._lock:
+            self._claimed.discard(run.run_id.int)
             self._runs[run.run_id.int] = run
             if run.parent_run_id is None:
                 if run.run_type == "retriever":
@@ -121,23 +150,35 @@ class OpenRuns:
         """Find the span context of a run that ended not long ago."""
         return self._ended.get(run_id.int)
 
-    def pop(self, run_id: UUID, owner: object) -> OpenRun | None:
+    def pop(self, run_id: UUID, owner: Owner) -> OpenRun | None:
         """Take a run out to end it, if it is the owner's. Whoever gets it is the only one."""
         with self._lock:
             run = self._runs.get(run_id.int)
             return self._pop(run_id.int) if run is not None and run.owner is owner else None
 
-    def pop_descendants(self, run: OpenRun) -> list[OpenRun]:
-        """Take out the open runs below a run, deepest last."""
+    def pop_descendants(
+        self, run: OpenRun, still_works: Callable[[OpenRun], bool]
+    ) -> tuple[list[OpenRun], list[OpenRun]]:
+        """Take out the open runs below a run.
+
+        Returns:
+            Those taken out, deepest last, and those that still work and stay, with what is below.
+        """
         taken: list[OpenRun] = []
+        working: list[OpenRun] = []
         with self._lock:
-            waiting = list(run.children)
+            waiting = [self._runs.get(key) for key in run.children]
             while waiting:
-                child = self._pop(waiting.pop())
-                if child is not None:
-                    taken.append(child)
-                    waiting.extend(child.children)
-        return taken
+                child = waiting.pop()
+                if child is None:
+                    continue
+                if still_works(child):
+                    working.append(child)
+                    continue
+                waiting.extend(self._runs.get(key) for key in child.children)
+                self._pop(child.run_id.int)
+                taken.append(child)
+        return taken, working
 
     def pop_overdue(self, max_runs: int, max_age_seconds: int) -> list[OpenRun]:
         """Take out runs beyond these bounds, oldest first; cheap when there are none."""
@@ -182,6 +223,10 @@ class OpenRuns:
             parent = self._runs.get(run.parent_run_id.int)
             if parent is not None:
                 parent.children.discard(key)
+        if run.watcher is not None and run.task is not None:
+            # Or the task, which may be a worker that lives for days, would keep every ended run.
+            run.task.remove_done_callback(run.watcher)
+        run.task = run.watcher = None
         self._ended[key] = run.span.get_span_context()
         if len(self._ended) > ENDED_KEPT:
             del self._ended[next(iter(self._ended))]

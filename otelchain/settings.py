@@ -68,14 +68,12 @@ class HandlerSettings:
         "Path of a small SQLite file, shared by the processes of a host, in which interrupted "
         "LangGraph runs are remembered, so that a resume in another process is linked to them.",
     )
-
     live_runs: bool = _setting(
         False,
         "OTELCHAIN_LIVE_RUNS",
         "With `configure()`: send runs already while they are open, so that the collector shows "
         "what runs now and, after a crash, what was running. Only for otelchain's own collector.",
     )
-
     openinference: bool = _setting(
         False,
         "OTELCHAIN_OPENINFERENCE",

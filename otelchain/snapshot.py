@@ -7,7 +7,7 @@ change the record, and no object of the application is copied, pickled or kept.
 import dataclasses
 import enum
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -69,34 +69,40 @@ def snapshot(
     return Snapshot(tree, walk.truncated)
 
 
-def is_small(value: object, max_bytes: int) -> bool:
-    """Guess, from two levels, whether a value is worth writing before its size is known."""
-    if isinstance(value, dict):
-        members: Collection[object] = value.values()
-    elif isinstance(value, (list, tuple)):
-        members = value
-    else:
-        return True
-    size = len(members) * _NODE_BYTES
-    for member in members if size < max_bytes else ():
-        if type(member) is str:
-            size += len(member)
-        elif type(member) in _CONTAINERS:
-            size += len(member) * _NODE_BYTES  # type: ignore[arg-type]
-    return size < max_bytes
+def _is_small(value: object, max_bytes: int) -> bool:
+    """Whether a plain value fits a budget, found out without writing it; others are guessed small.
+
+    Texts count their characters; what is neither text, number nor container counts as a node.
+    """
+    if type(value) not in _CONTAINERS:
+        return not isinstance(value, (int, float))  # a number alone may be an identifier
+    waiting, left = [value], max_bytes
+    while waiting:
+        members: Any = waiting.pop()
+        left -= len(members) * _NODE_BYTES
+        if left < 0:
+            return False
+        for member in members.values() if type(members) is dict else members:
+            if type(member) is str:
+                left -= len(member)
+            elif type(member) in _CONTAINERS:
+                waiting.append(member)
+    return left >= 0
 
 
-def quick_json(value: object) -> str | None:
-    """Write a value as JSON in one pass of orjson; None where only `snapshot` does it right.
+def quick_json(value: object, max_bytes: int) -> bytes | None:
+    """Write a small value as JSON in one pass of orjson; None where only `snapshot` does it right.
 
-    That is where orjson refuses (cycles, lone surrogates, integers beyond 64 bits), and where it
-    would say null of a NaN.
+    That is where it is too large, where orjson refuses (cycles, lone surrogates, integers beyond
+    64 bits), and where it would say null of a NaN.
     """
     try:
+        if not _is_small(value, max_bytes):
+            return None
         encoded = orjson.dumps(value, default=_quick_default, option=_QUICK_OPTIONS)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RuntimeError):  # the last: changed by another thread meanwhile
         return None
-    return None if b"null" in encoded else encoded.decode()
+    return None if b"null" in encoded else encoded
 
 
 def _quick_default(value: object) -> object:
@@ -260,12 +266,14 @@ def _fields(value: object) -> Mapping[str, object] | None:
 
 def _model_fields(value: object) -> Mapping[str, object]:
     """Leave out what LangChain's own models (messages, documents) do not fill in."""
-    of_langchain = type(value).__module__.startswith("langchain_core.")
-    return {
-        name: member
-        for name, member in vars(value).items()
-        if not name.startswith("_") and not (of_langchain and member in (None, [], {}))
-    }
+    members = vars(value)
+    if type(value).__module__.startswith("langchain_core."):
+        return {name: member for name, member in members.items() if not _is_blank(member)}
+    return {name: member for name, member in members.items() if not name.startswith("_")}
+
+
+def _is_blank(member: object) -> bool:
+    return member is None or (type(member) in _CONTAINERS and not member)
 
 
 def _described(value: object) -> str:

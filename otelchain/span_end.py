@@ -60,7 +60,7 @@ def describe_error(span: Span, error: BaseException, how: status.Status, gate: C
     if how != status.ERROR:
         span.set_attribute(names.RUN_END_REASON, name)
         if how == status.INTERRUPTED:
-            span.set_attributes(interrupts(error.args[0] if error.args else (), gate))
+            span.set_attributes(interrupts(questions_of(error), gate))
         return
     span.set_attribute(names.ERROR_TYPE, name)
     message = gate.text(names.EXCEPTION_MESSAGE, _text(error))
@@ -74,11 +74,17 @@ def describe_error(span: Span, error: BaseException, how: status.Status, gate: C
     )
 
 
+def questions_of(error: BaseException) -> tuple[Any, ...]:
+    """Take the interrupts out of a ``GraphInterrupt``."""
+    asked = error.args[0] if error.args else ()
+    return tuple(asked) if isinstance(asked, (list, tuple)) else (asked,)
+
+
 def interrupts(interrupted: Sequence[Any], gate: ContentGate) -> Attributes:
     """Describe LangGraph's interrupts: their ids, and what they ask the human."""
     ids = [str(interrupt.id) for interrupt in interrupted if hasattr(interrupt, "id")]
     values = [getattr(interrupt, "value", interrupt) for interrupt in interrupted]
-    found: Attributes = {names.INTERRUPT_IDS: ids} if ids else {}
+    found = gate.facts({names.INTERRUPT_IDS: ids}) if ids else {}
     found.update(gate.json(names.INTERRUPT_VALUE, values) if values else {})
     return found
 

@@ -7,6 +7,7 @@ the chain's own end closes them (`RunRecorder`); here are the runs that have no 
 
 import asyncio
 import sys
+from asyncio import _get_running_loop
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
@@ -18,7 +19,13 @@ from otelchain.runs import OpenRun, OpenRuns
 
 EndRun = Callable[[OpenRun, status.Status, str], None]
 
-_LIBRARIES = ("langchain", "langgraph", "otelchain")
+# First parts of the modules that stand between an application's call and our hook.
+_LIBRARIES = frozenset(
+    {"langchain", "langchain_classic", "langchain_core", "langgraph", "otelchain"}
+)
+# LangChain reports every end of a chain and of a tool; a chain or graph that is streamed may be
+# read on in another task than the one that started it.
+_UNREPORTED = frozenset({"retriever", "chat_model", "llm"})
 
 
 def watch(run: OpenRun, runs: OpenRuns, end: EndRun) -> None:
@@ -29,9 +36,9 @@ def watch(run: OpenRun, runs: OpenRuns, end: EndRun) -> None:
         runs: The open runs.
         end: Ends a run as the given status, for the given reason; called at most once per run.
     """
-    task = _current_task()
-    if task is not None:
-        task.add_done_callback(partial(_task_done, run, end))
+    if run.task is not None:
+        if run.run_type in _UNREPORTED:
+            end_with_task(run, end, "task ended")
         return
     left = runs.retrievers_of_thread(get_ident())
     if left or run.run_type == "retriever":
@@ -49,33 +56,43 @@ def end_batch_siblings(run: OpenRun, runs: OpenRuns, end: EndRun) -> None:
     ``BaseChatModel.generate`` stops at the first item that raises: those before it have answered
     unseen, those after it never ran. The async twin reports every item itself.
     """
-    if run.batch_size > 1 and run.run_type == "chat_model" and _current_task() is None:
+    if run.batch_size > 1 and run.run_type == "chat_model" and current_task() is None:
         for other in runs.siblings(run):
             if other.batch_size > 1:
                 end(other, status.ABANDONED, "another item of its batch failed")
 
 
-def _task_done(run: OpenRun, end: EndRun, task: "asyncio.Task[Any]") -> None:
+def end_with_task(run: OpenRun, end: EndRun, reason: str) -> None:
+    """End a run when its task is done, unless its end is reported before."""
+    assert run.task is not None
+    run.watcher = partial(_task_done, run, end, reason)
+    run.task.add_done_callback(run.watcher)
+
+
+def current_task() -> "asyncio.Task[Any] | None":
+    """Return the task that runs in this thread, None outside of an event loop."""
+    # asyncio.current_task() raises without a loop, which costs more than all the rest of a start.
+    return asyncio.current_task() if _get_running_loop() is not None else None
+
+
+def _task_done(run: OpenRun, end: EndRun, reason: str, task: "asyncio.Task[Any]") -> None:
     if task.cancelled():
         end(run, status.CANCELLED, "task was cancelled")
     elif not run.may_outlive_its_call:
-        end(run, status.ABANDONED, "task ended")
-
-
-def _current_task() -> "asyncio.Task[Any] | None":
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # no event loop in this thread
-        return None
+        end(run, status.ABANDONED, reason)
 
 
 def _caller_depth() -> int:
     """Count the frames from the outermost to the first that is not LangChain's or ours."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public way
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_LIBRARIES):
+    while frame is not None and _first_part(frame) in _LIBRARIES:
         frame = frame.f_back
     depth = 0
     while frame is not None:
         depth += 1
         frame = frame.f_back
     return depth
+
+
+def _first_part(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -183,6 +183,19 @@ def test_a_table_fits_the_terminal(tmp_path: Path, columns: int) -> None:
     assert "7250" in shown
 
 
+def test_a_table_on_a_terminal_leaves_out_empty_columns_and_the_tails_of_ids(
+    tmp_path: Path,
+) -> None:
+    database = make_store(tmp_path / "otelchain.duckdb")
+    sql = "SELECT trace_id, name, NULL AS nothing, '' AS blank FROM runs ORDER BY name LIMIT 1"
+
+    shown = STYLES.sub("", on_terminal(80, "sql", sql, "--database", str(database)))
+
+    assert shown.splitlines()[0].split() == ["trace_id", "name"]
+    assert "4bf92f35 " in shown
+    assert "4bf92f3577" not in shown
+
+
 def test_rows_too_wide_for_a_table_become_records(tmp_path: Path) -> None:
     database = make_store(tmp_path / "otelchain.duckdb")
 

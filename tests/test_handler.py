@@ -8,10 +8,14 @@ import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from threading import Barrier, Thread
 from typing import Any
 from uuid import uuid4
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
@@ -19,15 +23,25 @@ from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel
+from langchain_core.runnables import (
+    Runnable,
+    RunnableGenerator,
+    RunnableLambda,
+    RunnableParallel,
+)
 from langchain_core.tools import ToolException, tool
 from opentelemetry import context, trace
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import SpanKind, StatusCode
 
 from fakes import FakeModel, FakeRetriever, FinishedSpans, StreamingModel
 from otelchain import OtelCallbackHandler, Redactor
+from otelchain.content import ContentGate
+from otelchain.runs import OpenRun
+from otelchain.snapshot import snapshot
 
 
 def model(*answers: AIMessage | str) -> FakeModel:
@@ -853,3 +867,188 @@ def test_the_users_own_redactor_is_used(
     RunnableLambda(str).invoke("see TICKET-42", {"callbacks": [handler]})
 
     assert facts(finished_spans()["str"])["otelchain.input"] == '"see [REDACTED:ticket]"'
+
+
+# --- streams, branches and tasks -------------------------------------------------------------
+
+
+async def _one_to_three(values: AsyncIterator[Any]) -> AsyncIterator[int]:
+    async for _ in values:
+        for number in (1, 2, 3):
+            yield number
+
+
+@pytest.mark.parametrize("how", ["wait_for", "ensure_future"])
+def test_a_stream_whose_steps_are_awaited_in_tasks_of_their_own_ends_well(
+    how: str, handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    """As servers do that send a heartbeat between two tokens."""
+
+    async def read() -> list[int]:
+        stream = RunnableGenerator(_one_to_three).astream(1, {"callbacks": [handler]})
+        found: list[int] = []
+        while True:
+            step = stream.__anext__()
+            try:
+                found.append(
+                    await asyncio.wait_for(step, 5)
+                    if how == "wait_for"
+                    else await asyncio.ensure_future(step)
+                )
+            except StopAsyncIteration:
+                return found
+
+    assert asyncio.run(read()) == [1, 2, 3]
+    assert finished_spans.statuses() == {"_one_to_three": "ok"}
+    assert facts(finished_spans()["_one_to_three"])["otelchain.output"] == "6"
+
+
+def test_a_branch_that_works_on_after_its_sibling_failed_ends_as_what_it_is(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    async def fails(value: int) -> int:
+        await asyncio.sleep(0.01)
+        raise ValueError("no")
+
+    async def takes_longer(value: int) -> str:
+        await asyncio.sleep(0.1)
+        return "done"
+
+    async def application() -> None:
+        step = RunnableParallel(a=RunnableLambda(fails), b=RunnableLambda(takes_longer))
+        with pytest.raises(ValueError, match="no"):
+            await step.ainvoke(1, {"callbacks": [handler], "run_name": "both"})
+        await asyncio.sleep(0.2)
+
+    asyncio.run(application())
+    assert finished_spans.statuses() == {"fails": "error", "both": "error", "takes_longer": "ok"}
+    assert facts(finished_spans()["takes_longer"])["otelchain.output"] == '"done"'
+
+
+def test_a_task_that_lives_on_does_not_keep_its_ended_runs(handler: OtelCallbackHandler) -> None:
+    async def worker() -> int:
+        for _ in range(50):
+            await model("a").ainvoke("q", {"callbacks": [handler]})
+            await FakeRetriever().ainvoke("q", {"callbacks": [handler]})
+        gc.collect()
+        return sum(type(each) is OpenRun for each in gc.get_objects())
+
+    gc.collect()
+    before = sum(type(each) is OpenRun for each in gc.get_objects())
+    assert asyncio.run(worker()) < before + 5  # of 100
+
+
+def test_two_starts_of_a_run_at_the_same_moment_make_one_span(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans
+) -> None:
+    handlers = [OtelCallbackHandler(tracer_provider) for _ in range(2)]
+    started: list[Any] = []
+
+    class Count(SpanProcessor):
+        def on_start(self, span: Any, parent_context: Any = None) -> None:
+            started.append(span)
+
+    tracer_provider.add_span_processor(Count())
+
+    def report(handler: OtelCallbackHandler, run_id: Any, barrier: Barrier) -> None:
+        barrier.wait()
+        handler.on_chain_start(None, {}, run_id=run_id, name="x")
+
+    for _ in range(200):
+        run_id, barrier = uuid4(), Barrier(2)
+        threads = [Thread(target=report, args=(each, run_id, barrier)) for each in handlers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for each in handlers:
+            each.on_chain_end({}, run_id=run_id)
+
+    assert (len(started), len(finished_spans.all())) == (200, 200)
+
+
+@pytest.mark.parametrize("tags", [[1], [None, "a"], [object()], [("x",)]])
+def test_tags_that_are_no_text_do_not_cost_the_span(
+    tags: Any, handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    RunnableLambda(str).invoke(1, {"callbacks": [handler], "tags": tags})
+
+    assert len(facts(finished_spans()["str"])["otelchain.tags"]) == len(tags)
+
+
+def test_an_odd_interrupt_still_ends_its_run(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    errors = pytest.importorskip("langgraph.errors")
+    outer, inner = uuid4(), uuid4()
+    metadata = {"thread_id": "t"}
+    handler.on_chain_start(None, {}, run_id=outer, name="graph", metadata=metadata)
+    handler.on_chain_start(None, {}, run_id=inner, parent_run_id=outer, name="node")
+    handler.on_chain_error(errors.GraphInterrupt(5), run_id=inner)
+    handler.on_chain_end({}, run_id=outer)
+
+    assert finished_spans.statuses() == {"node": "interrupted", "graph": "interrupted"}
+
+
+def test_runs_that_we_end_count_in_the_metrics(tracer_provider: TracerProvider) -> None:
+    reader = InMemoryMetricReader()
+    handler = OtelCallbackHandler(
+        tracer_provider, meter_provider=MeterProvider([reader], shutdown_on_exit=False)
+    )
+    outer = uuid4()
+    handler.on_chain_start(None, {}, run_id=outer, name="chain")
+    handler.on_tool_start({"name": "search"}, "x", run_id=uuid4(), parent_run_id=outer)
+    handler.on_chain_error(ValueError("x"), run_id=outer)
+
+    text = str(reader.get_metrics_data())
+    assert "gen_ai.execute_tool.duration" in text
+
+
+SECRET = "sk-proj-0Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password (old)": "hunter2"},
+        {"db  password é": "hunter2"},
+        {'api"key': "hunter2"},
+        {"secret\n": "hunter2"},
+        {"1": SECRET, 1: "x"},
+        '{"a": "' + SECRET + '", "a": "x"}',
+        [{"deep": [{"api  key": "hunter2"}]}],
+    ],
+)
+def test_no_spelling_of_a_name_hides_what_stands_under_it(
+    value: Any, handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    RunnableLambda(lambda given: 1).invoke(value, {"callbacks": [handler]})
+
+    recorded = facts(finished_spans()["RunnableLambda"])["otelchain.input"]
+    assert "hunter2" not in recorded
+    assert SECRET not in recorded
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.booleans(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=8,
+    )
+)
+def test_the_quick_way_records_what_the_careful_way_records(value: Any) -> None:
+    gate = ContentGate(Redactor(), capture=True, max_value_bytes=100_000)
+    quick = gate.fact_json("key", value)["key"]
+    tree = gate.redactor.value(snapshot(value, 100_000).tree)
+
+    assert json.loads(str(quick)) == json.loads(orjson.dumps(tree))
+
+
+def test_a_number_that_is_an_identifier_leaves_valid_json(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    RunnableLambda(lambda given: 1).invoke(4111111111111111, {"callbacks": [handler]})
+
+    assert json.loads(facts(finished_spans()["RunnableLambda"])["otelchain.input"]) == (
+        "[REDACTED:card]"
+    )

@@ -105,9 +105,18 @@ def answer_query(
         tree = syntax_tree(connection, query.sql)
         check_tree(tree)
         _check_values(connection, query.name, tree, bound)
+        limit = _limit(bound)
+        if limit is not None:
+            # One row more tells whether the query's own limit cut something off.
+            bound["limit"], max_rows = str(limit + 1), min(limit, max_rows)
         # An empty mapping would be taken for parameters that the statement lacks.
         relation = connection.sql(query.sql, params=bound or None)
         return _answer(relation, min(max_rows, MAX_ROWS))
+
+
+def _limit(bound: Mapping[str, str]) -> int | None:
+    text = bound.get("limit", "").strip()
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def answer_sql(

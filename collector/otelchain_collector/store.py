@@ -194,7 +194,10 @@ class Store:
         if self._database is None:
             return 0
         wal = self._database.with_name(self._database.name + ".wal")
-        return wal.stat().st_size if wal.exists() else 0
+        try:
+            return wal.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file.
@@ -248,7 +251,7 @@ class Store:
         try:
             yield
             self._writing.execute("COMMIT")
-        except duckdb.Error:
+        except BaseException:  # Also no memory: an open transaction would fail every later one.
             with contextlib.suppress(duckdb.Error):  # A failed commit has rolled back by itself.
                 self._writing.execute("ROLLBACK")
             raise

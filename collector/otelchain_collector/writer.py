@@ -107,8 +107,7 @@ class Writer:
                 self._commit(batch)
             if closing:
                 return
-            if self._is_checkpoint_due(idle=not batch):
-                self._checkpoint()
+            self._checkpoint_if_due(idle=not batch)
 
     def _next_batch(self) -> tuple[list[_Queued], bool]:
         """Wait for a request and take what else is there; empty after an idle moment."""
@@ -206,11 +205,16 @@ class Writer:
         least_bytes = _IDLE_WAL_BYTES if idle else _BUSY_WAL_BYTES
         return self._queue.empty() and self._store.wal_bytes() >= least_bytes
 
-    def _checkpoint(self) -> None:
+    def _checkpoint_if_due(self, *, idle: bool) -> None:
         try:
+            if not self._is_checkpoint_due(idle=idle):
+                return
             self._store.checkpoint()
         except StoreUnavailableError as error:
             _logger.warning("%s", error)
+        except Exception as error:  # noqa: BLE001 - the thread must live: everyone waits for it
+            _logger.warning("no checkpoint: %s", error)
+            self._failure = str(error) or type(error).__name__
         else:
             self._failure = None
 

@@ -1,6 +1,7 @@
 """Answer → a table that fits the terminal, or a list of records when even that is too wide."""
 
 import sys
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.box import Box
@@ -16,6 +17,8 @@ from otelchain_collector.answers import Answer, JSONValue
 # Below this, a cut text says nothing: rows are then printed one value per line.
 _NARROWEST_TEXT: Final = 8
 _GAP: Final = 2
+_IDS: Final = frozenset({"trace_id", "span_id", "parent_span_id"})
+_ID_CHARS: Final = 8
 _DASHES: Final = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -33,23 +36,16 @@ def print_table(answer: Answer) -> None:
         _print_plans(answer)
         return
     screen = console()
-    on_terminal = screen.is_terminal
-    cells = [
-        [
-            _cell(value, column.type, on_terminal)
-            for value, column in zip(row, answer.columns, strict=True)
-        ]
-        for row in answer.rows
-    ]
-    names = [visible(column.name) for column in answer.columns]
+    shown = _for_reading(answer) if screen.is_terminal else answer
+    names, cells = _written(shown, screen.is_terminal)
     widths = _fitted(
-        _widths(names, cells), [_is_rigid(c.type) for c in answer.columns], screen.width
+        _widths(names, cells), [_is_rigid(c.type) for c in shown.columns], screen.width
     )
     if widths is None:
-        _print_records(screen, names, cells)
+        _print_records(screen, *_written(answer, screen.is_terminal))
         return
     table = Table(box=_DASHES, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
-    for column, name, width in zip(answer.columns, names, widths, strict=True):
+    for column, name, width in zip(shown.columns, names, widths, strict=True):
         table.add_column(
             Text(name, style="bold"),
             justify="right" if is_number(column.type) else "left",
@@ -60,6 +56,36 @@ def print_table(answer: Answer) -> None:
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     print_plain(screen, table)
+
+
+def _written(answer: Answer, on_terminal: bool) -> tuple[list[str], list[list[str]]]:
+    cells = [
+        [
+            _cell(value, column.type, on_terminal)
+            for value, column in zip(row, answer.columns, strict=True)
+        ]
+        for row in answer.rows
+    ]
+    return [visible(column.name) for column in answer.columns], cells
+
+
+def _for_reading(answer: Answer) -> Answer:
+    """Leave out what a person does not miss: columns without a value, the tails of ids."""
+    kept = [
+        place
+        for place in range(len(answer.columns))
+        if not answer.rows or any(row[place] not in (None, "", []) for row in answer.rows)
+    ]
+    columns = tuple(answer.columns[place] for place in kept)
+    rows = [
+        [_short_id(answer.columns[place].name, row[place]) for place in kept] for row in answer.rows
+    ]
+    return replace(answer, columns=columns, rows=rows)
+
+
+def _short_id(column: str, value: JSONValue) -> JSONValue:
+    """Cut a trace or span id to its beginning; every command takes that for the whole."""
+    return value[:_ID_CHARS] if column in _IDS and isinstance(value, str) else value
 
 
 def print_plain(screen: Console, renderable: Any) -> None:

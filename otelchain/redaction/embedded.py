@@ -22,7 +22,9 @@ def looks_like_json(text: str) -> bool:
 def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
     """Redact JSON text as a tree; None when it is not JSON or cannot be written back as it was."""
     try:
-        tree = json.loads(text, parse_float=_finite, parse_constant=_refuse)
+        tree = json.loads(
+            text, parse_float=_finite, parse_constant=_refuse, object_pairs_hook=_distinct
+        )
     except (ValueError, RecursionError):
         return None
     redacted = redact(tree)
@@ -38,6 +40,14 @@ def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
     except RecursionError:
         return None
     return written
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object with two equal names: the tree would show only the last value of them."""
+    tree = dict(pairs)
+    if len(tree) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return tree
 
 
 def _finite(literal: str) -> float:

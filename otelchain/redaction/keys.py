@@ -93,6 +93,28 @@ def sensitive_names(extra: Iterable[str], *, default: bool) -> IsSensitive:
     return is_sensitive
 
 
+# Some part of every name that the lists above call secret.
+_STEMS = (
+    "pass", "pwd", "secret", "cred", "auth", "cookie", "jwt", "otp", "cvv", "cvc", "ssn", "key",
+    "token", "pin", "connection", "social", "card", "recovery", "backup", *_CJK,
+)  # fmt: skip
+
+
+def names_pattern(own: Iterable[str]) -> str:
+    r"""Return a pattern for JSON text in which some name may be sensitive; it errs on that side.
+
+    Written out in JSON a name may hold anything around its words, and escapes: a name with an
+    escaped letter (``\u0070assword``) counts as sensitive too.
+
+    Args:
+        own: Names that matter besides those of the default list.
+    """
+    firsts = [(words(name) or (name.lower(),))[0] for name in own]
+    stems = "|".join(re.escape(stem) for stem in (*_STEMS, *firsts))
+    text = r'(?:[^"\\]|\\.)*'
+    return rf'(?i)"{text}(?:{stems}|\\u){text}"\s*:'
+
+
 def _is_secret(parts: tuple[str, ...]) -> bool:
     if not parts or any(mark in part for part in parts for mark in _CJK):
         return bool(parts)

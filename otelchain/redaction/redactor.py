@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +11,7 @@ from otelchain.redaction import policy
 from otelchain.redaction.checksums import compact
 from otelchain.redaction.embedded import looks_like_json, redact_json
 from otelchain.redaction.engine import Engine
-from otelchain.redaction.keys import sensitive_names, words
+from otelchain.redaction.keys import names_pattern, sensitive_names, words
 from otelchain.redaction.phones import PHONE_WORDS, is_plausible
 from otelchain.redaction.replacing import Action, OwnTokens, failed, outside, replacement
 from otelchain.redaction.rules import Span
@@ -90,6 +90,8 @@ class Redactor:
         if own_rules:
             self._engine.compile()  # a policy that cannot work is refused here and not later
         knows_phones = any(rule.family == PHONE for rule in rules)
+        knows_names = "secret" in names or own_keys or knows_phones
+        self._name_words = [*own_keys, *PHONE_WORDS] if knows_names else None
         self._label = lru_cache(maxsize=4096)(self._labels(is_sensitive, knows_phones))
         self._summary = f"{len(rules)} rules, {len(self._callables)} callables, action={action!r}"
 
@@ -101,6 +103,15 @@ class Redactor:
         callable is meant for the strings inside.
         """
         return self._own is None and not self._callables
+
+    @cached_property
+    def _may_name_secrets(self) -> Callable[[str], bool]:
+        if self._name_words is None:
+            return lambda text: False  # noqa: ARG005 - no name is sensitive
+        import re2  # when something is to be redacted
+
+        search = re2.compile(names_pattern(self._name_words).encode()).search
+        return lambda text: search(text.encode(errors="replace")) is not None
 
     def __repr__(self) -> str:
         return f"<Redactor: {self._summary}>"
@@ -157,8 +168,9 @@ class Redactor:
             return False
 
     def _text(self, text: str) -> str:
-        if not self._engine.is_clean(text):
-            as_json = redact_json(text, self.value) if looks_like_json(text) else None
+        is_json = looks_like_json(text)
+        if not self._engine.is_clean(text) or (is_json and self._may_name_secrets(text)):
+            as_json = redact_json(text, self.value) if is_json else None
             if as_json is None:
                 text = self._engine.redact(text)
             else:
