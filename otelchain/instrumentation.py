@@ -1,5 +1,6 @@
 """`instrument`: trace every LangChain run of the process without touching its code."""
 
+import functools
 import logging
 import sys
 from typing import Any
@@ -21,6 +22,9 @@ _OTHER_TRACERS = {
     "opentelemetry.instrumentation.genai.langchain": "the OpenTelemetry GenAI instrumentation",
     "opentelemetry.instrumentation.langchain": "OpenLLMetry",
 }
+
+
+_CONFIGURE = "_configure_graph_callbacks"  # of langgraph.callbacks
 
 
 class _Installed:
@@ -77,6 +81,7 @@ def instrument(
         # handler of this class is attached already.
         register_configure_hook(_installed, True, OtelCallbackHandler)  # type: ignore[arg-type]
         _installed.registered = True
+    _attach_to_graphs()
     _name_other_tracers()
     return handler
 
@@ -84,7 +89,44 @@ def instrument(
 def uninstrument() -> None:
     """Stop attaching the handler; runs that are open still end."""
     _installed.handler = None
+    _detach_from_graphs()
     unnest_spans()
+
+
+def _attach_to_graphs() -> None:
+    """Have LangGraph tell the handler of interrupts and resumes.
+
+    It tells those in the config of a call only; a breakpoint shows nowhere else.
+    """
+    graphs = _graph_callbacks()
+    original = getattr(graphs, _CONFIGURE, None)
+    if original is None or hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def configure_graph_callbacks(*args: Any, **kwargs: Any) -> Any:
+        manager = original(*args, **kwargs)
+        handler = _installed.handler
+        if handler and not any(isinstance(each, OtelCallbackHandler) for each in manager.handlers):
+            manager.add_handler(handler, True)
+        return manager
+
+    setattr(graphs, _CONFIGURE, configure_graph_callbacks)
+
+
+def _detach_from_graphs() -> None:
+    graphs = _graph_callbacks()
+    wrapped: Any = getattr(graphs, _CONFIGURE, None)
+    if hasattr(wrapped, "__wrapped__"):
+        setattr(graphs, _CONFIGURE, wrapped.__wrapped__)
+
+
+def _graph_callbacks() -> Any:
+    try:
+        from langgraph import callbacks
+    except ImportError:
+        return None
+    return callbacks
 
 
 def _name_other_tracers() -> None:

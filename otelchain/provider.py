@@ -28,6 +28,7 @@ from otelchain.spool.settings import SpoolSettings
 _log = logging.getLogger("otelchain")
 
 _PROTOCOLS = ("http/protobuf", "grpc")
+_ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _TRACES_PATH = "/v1/traces"
 _LIVE_SCHEDULE_DELAY_MS = 500
 
@@ -167,12 +168,9 @@ def _otlp_exporter(
     endpoint: str | None, protocol: str | None, headers: Mapping[str, str] | None
 ) -> SpanExporter:
     options: dict[str, Any] = {"headers": dict(headers)} if headers else {}
-    if endpoint and not endpoint.startswith(("http://", "https://")):
-        raise ConfigurationError(
-            f"endpoint must start with http:// or https://, not {endpoint!r}; "
-            "for example http://127.0.0.1:4318"
-        )
-    if _protocol(protocol) == "grpc":
+    chosen = _protocol(protocol)
+    _check_scheme("endpoint", endpoint)
+    if chosen == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
             OTLPSpanExporter as GrpcExporter,
         )
@@ -199,8 +197,18 @@ def _protocol(protocol: str | None) -> str:
     return chosen
 
 
+def _check_scheme(source: str, endpoint: str | None) -> None:
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{source} must start with http:// or https://, not {endpoint!r}; "
+            "for example http://127.0.0.1:4318"
+        )
+
+
 def _traces_address(endpoint: str | None) -> str | None:
     if endpoint is None:
+        for variable in _ENDPOINT_VARIABLES:
+            _check_scheme(variable, os.environ.get(variable, "").strip())
         return None  # the exporter reads the variables
     base = endpoint.rstrip("/")
     return base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH

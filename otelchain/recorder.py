@@ -1,5 +1,7 @@
 """Run facts → spans: starts, notes and ends the span of a run, whoever reports it and how often."""
 
+import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from time import time_ns
@@ -27,6 +29,8 @@ from otelchain.openinference import openinference
 from otelchain.run_facts import RunStart, span_kind, span_name, start_attributes
 from otelchain.runs import OpenRun, OpenRuns
 from otelchain.settings import HandlerSettings
+
+_log = logging.getLogger("otelchain")
 
 Payload = Callable[[], Attributes]
 """Called only when the span records, so an unsampled run costs no serialising."""
@@ -60,6 +64,7 @@ class RunRecorder:
         self.started = 0
         self.dropped = 0
         self.failed = 0
+        self._told = False
         self._settings = settings
         self._openinference = settings.openinference
         if settings.interrupt_file:
@@ -110,12 +115,22 @@ class RunRecorder:
         run = OpenRun(
             start.run_id, start.parent_run_id, start.run_type, span, started, self, attributes
         )
+        if not span.get_span_context().is_valid:
+            self._say_once_that_spans_go_nowhere()
         run.streams, run.batch_size = start.streams, start.batch_size
         run.task = unreported.current_task()
         run.thread = interrupt_links.graph_thread(start.name, start.metadata)
         if start.answers and run.thread is not None:
             run.answered = self.runs.links.waiting(run.thread)
         return run
+
+    def _say_once_that_spans_go_nowhere(self) -> None:
+        if not self._told and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
+            _log.warning(
+                "no TracerProvider is set, so runs are not recorded; "
+                "call otelchain.configure() before the application runs"
+            )
+        self._told = True
 
     def _describe_start(self, run: OpenRun, found: Attributes) -> None:
         if self._openinference:

@@ -4,12 +4,16 @@ Each setting is one field of `HandlerSettings`; its variable and its help text t
 metadata, and the table in the README is generated from there.
 """
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any
 
 from otelchain.errors import ConfigurationError
+
+_log = logging.getLogger("otelchain")
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
@@ -90,6 +94,7 @@ class HandlerSettings:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "HandlerSettings":
         """Read every setting that the environment names; the others keep their default."""
         environment = os.environ if environment is None else environment
+        _name_misspelt(environment)
         values: dict[str, Any] = {}
         for setting in fields(cls):
             variable = setting.metadata["variable"]
@@ -98,6 +103,29 @@ class HandlerSettings:
                 values[setting.name] = _parse(variable, text, type(setting.default))
         values.setdefault("capture_content", _genai_capture(environment))
         return cls(**values)
+
+
+# Read by other parts: provider.py, the spool, the command line and the collector.
+_OTHERS = (
+    "OTELCHAIN_COLLECTOR_",
+    "OTELCHAIN_DATABASE",
+    "OTELCHAIN_ENDPOINT",
+    "OTELCHAIN_SPOOL",
+)
+_named: set[str] = set()
+
+
+def _name_misspelt(environment: Mapping[str, str]) -> None:
+    """Warn once of a variable that nothing reads: it may be a misspelt privacy switch."""
+    known = [setting.metadata["variable"] for setting in fields(HandlerSettings)]
+    for name in environment:
+        if not name.startswith("OTELCHAIN_") or name in known or name.startswith(_OTHERS):
+            continue
+        if name not in _named:
+            _named.add(name)
+            close = get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            _log.warning("nothing reads the variable %s%s", name, hint)
 
 
 def _parse(variable: str, text: str, kind: type) -> Any:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -153,3 +154,37 @@ def test_a_variable_asks_for_nested_spans() -> None:
     )
 
     assert result.stdout.strip() == "True"
+
+
+def test_a_breakpoint_of_a_graph_is_an_interrupt_here_too(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans
+) -> None:
+    pytest.importorskip("langgraph.callbacks")
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.graph import START, StateGraph
+
+    graph = StateGraph(dict)
+    graph.add_node("ask", lambda state: {"a": 1})
+    graph.add_edge(START, "ask")
+    app = graph.compile(checkpointer=InMemorySaver(), interrupt_before=["ask"])
+    config: Any = {"configurable": {"thread_id": "t"}}
+    instrument(tracer_provider=tracer_provider)
+
+    app.invoke({"a": 0}, config)
+    app.invoke(None, config)
+
+    roots = [dict(span.attributes or {}) for span in finished_spans.all() if span.parent is None]
+    assert [root["otelchain.run.status"] for root in roots] == ["interrupted", "ok"]
+    assert roots[1]["otelchain.run.resumed"] is True
+    assert len(finished_spans.all()[-1].links) == 1
+
+
+def test_uninstrument_leaves_langgraph_as_it_was(tracer_provider: TracerProvider) -> None:
+    callbacks = pytest.importorskip("langgraph.callbacks")
+    original = callbacks._configure_graph_callbacks
+
+    instrument(tracer_provider=tracer_provider)
+    assert callbacks._configure_graph_callbacks is not original
+    uninstrument()
+
+    assert callbacks._configure_graph_callbacks is original

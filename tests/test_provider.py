@@ -9,11 +9,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import NoOpTracerProvider
 
 import otelchain.provider
 from otelchain import ConfigurationError, OtelCallbackHandler, configure
@@ -250,3 +252,44 @@ def test_headers_go_with_every_export(by: str, sink: Sink, monkeypatch: pytest.M
     provider.shutdown()
 
     assert sink.authorizations == ["Bearer x"]
+
+
+@pytest.mark.parametrize(
+    "variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
+)
+def test_an_endpoint_variable_without_a_scheme_is_named(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "localhost:4318")
+
+    with pytest.raises(ConfigurationError, match=f"{variable} must start with http://"):
+        configured()
+
+
+def test_a_misspelt_variable_is_named_once(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tracer_provider: TracerProvider,
+) -> None:
+    monkeypatch.setattr("otelchain.settings._named", set())
+    monkeypatch.setenv("OTELCHAIN_CAPTUR_CONTENT", "false")
+    monkeypatch.setenv("OTELCHAIN_SPOOL_MAX_BYTES", "1000")
+    with caplog.at_level("WARNING", "otelchain"):
+        OtelCallbackHandler(tracer_provider)
+        OtelCallbackHandler(tracer_provider)
+
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "nothing reads the variable OTELCHAIN_CAPTUR_CONTENT; "
+        "did you mean OTELCHAIN_CAPTURE_CONTENT?"
+    )
+
+
+def test_a_handler_whose_spans_go_nowhere_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    handler = OtelCallbackHandler(NoOpTracerProvider())
+    with caplog.at_level("WARNING", "otelchain"):
+        for _ in range(2):
+            RunnableLambda(str).invoke(1, {"callbacks": [handler]})
+
+    (record,) = caplog.records
+    assert "call otelchain.configure()" in record.getMessage()

@@ -33,7 +33,7 @@ def format_option(formats: tuple[str, ...] = FORMATS) -> click.Option:
     """Return ``--format``; the first format is the default."""
     return click.Option(
         ["--format", "format_name"],
-        type=click.Choice(formats),
+        type=click.Choice(formats, case_sensitive=False),
         default=formats[0],
         show_default=True,
         help="How to print the rows.",

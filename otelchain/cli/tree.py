@@ -22,6 +22,7 @@ _STATUS_STYLES: Final = {
     "pending": "bold blue",
 }
 _CONTENT: Final = (("in", "inputs"), ("out", "outputs"), ("error", "error"))
+_FAILED: Final = frozenset({"error", "handled_error"})
 
 Run = dict[str, Any]
 
@@ -56,7 +57,7 @@ def _trees(runs: Sequence[Run], screen: Console, full: bool) -> list[Tree]:
 
 def _heading(runs: Sequence[Run]) -> Text:
     first = runs[0]
-    parts = [f"trace {first['trace_id']}", str(first["start_time"]), f"{len(runs)} runs"]
+    parts = [f"trace {first['trace_id']}", str(first["start_time"]), _counted(len(runs), "run")]
     pending = sum(run["status"] == "pending" for run in runs)
     if pending:
         parts[-1] += f", {pending} pending"
@@ -71,7 +72,8 @@ def _label(run: Run, width: int, full: bool, on_terminal: bool) -> Text:
     lines = [_facts(run)]
     for word, column in _CONTENT:
         if run[column]:
-            lines.extend(_content(word, str(run[column]), full))
+            told = _reason(run) if word == "error" else word
+            lines.extend(_content(told, str(run[column]), full))
     if on_terminal and not full:
         for line in lines:
             line.truncate(max(width, 20), overflow="ellipsis")
@@ -99,7 +101,7 @@ def _notes(run: Run) -> Iterator[str]:
     if run["retry_attempt"]:
         yield f"attempt {run['retry_attempt']}"
     if run["document_count"] is not None:
-        yield f"{run['document_count']} documents"
+        yield _counted(run["document_count"], "document")
     if run["langgraph_node"]:
         step = f" step {run['langgraph_step']}" if run["langgraph_step"] is not None else ""
         yield f"node {run['langgraph_node']}{step}"
@@ -118,6 +120,17 @@ def _content(word: str, text: str, full: bool) -> Iterator[Text]:
     for number, line in enumerate(lines):
         label = f"  {word if number == 0 else '':5} "
         yield Text.assemble((label, "dim"), (visible(line), style))
+
+
+def _reason(run: Run) -> str:
+    """Name what the column ``error`` holds: of a run that did not fail, why it ended."""
+    if run["status"] in _FAILED:
+        return "error"
+    return "asks" if run["status"] == "interrupted" else "ended"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _took(run: Run) -> str:

@@ -45,7 +45,7 @@ _OURS = "otelchain"
 def main(
     tracers: tuple[str, ...], wanted: tuple[str, ...], style: str, verbose: bool, listing: bool
 ) -> None:
-    r"""Try LangChain tracers: lost spans, leaks, wrong parents, secrets, odd values.
+    """Try LangChain tracers: lost spans, leaks, wrong parents, secrets, odd values.
 
     Exit code 1 when otelchain fails a probe, or, when otelchain is not among the tracers, when any
     of them does.
@@ -53,7 +53,7 @@ def main(
     \b
     Example:
       python -m otelchain.conformance --tracer my_package.tracing:make_handler -v
-    """
+    """  # noqa: D301 - click reads the character \b
     probes = _chosen(wanted)
     if listing:
         for each in probes:

@@ -44,8 +44,9 @@ DIALECT = Dialect(
         "run_type": (one_of(_RUN_TYPES), (names.RUN_TYPE,)),
         "run_status": (known_status, (names.RUN_STATUS,)),
         "error_type": (text, (names.ERROR_TYPE,)),
-        # Of runs that did not fail; a failed one has its message in the span's status.
-        "error": (text, (names.RUN_END_REASON,)),
+        # Of runs that did not fail: what an interrupted one asks, why another was ended. A failed
+        # one has its message in the span's status.
+        "error": (text, (names.INTERRUPT_VALUE, names.RUN_END_REASON)),
         "model": (text, (names.GEN_AI_RESPONSE_MODEL, names.GEN_AI_REQUEST_MODEL)),
         "provider": (text, (names.GEN_AI_PROVIDER_NAME,)),
         "input_tokens": (count, (names.GEN_AI_USAGE_INPUT_TOKENS,)),
