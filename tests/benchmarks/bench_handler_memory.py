@@ -2,8 +2,8 @@
 
     python tests/benchmarks/bench_handler_memory.py
 
-Prints the resident memory before and after each, in MiB, and the runs left open. The provider's only
-processor drops everything.
+Prints the resident memory before and after each, in MiB, and the runs left open. The only
+processor of the provider drops everything.
 """
 
 import asyncio
