@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.language_models import LLM, BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 from opentelemetry import trace
@@ -72,12 +72,23 @@ def _try_all() -> list[str]:
     steps: dict[str, Runnable[Any, Any]] = {
         "chain": RunnableLambda(trial.look, afunc=trial.look_async),
         "chat model": _Model(look=trial.look),
+        "plain model": _PlainModel(look=trial.look),
         "retriever": _Retriever(look=trial.look),
     }
+    streaming = _StreamingModel(look=trial.look)
     failed = [name for name, step in steps.items() if not trial.passes(step.invoke)]
+    if not trial.passes(lambda *args: list(streaming.stream(*args))):
+        failed.append("stream")
     if sys.version_info >= (3, 11):
         failed += [f"async {name}" for name, step in steps.items() if not trial.passes(_sync(step))]
+        if not trial.passes(lambda *args: asyncio.run(_read(streaming.astream(*args)))):
+            failed.append("async stream")
     return failed
+
+
+async def _read(stream: AsyncIterator[Any]) -> None:
+    async for _ in stream:
+        pass
 
 
 def _sync(step: Runnable[Any, Any]) -> Callable[..., Any]:
@@ -118,7 +129,7 @@ class _Model(BaseChatModel):
     def _llm_type(self) -> str:
         return "otelchain-trial"
 
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:  # noqa: ARG002 - the base's
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:  # noqa: ARG002
         self.look()
         return ChatResult(generations=[ChatGeneration(message=AIMessage("x"))])
 
@@ -126,10 +137,35 @@ class _Model(BaseChatModel):
         return self._generate(*args, **kwargs)
 
 
+class _StreamingModel(_Model):
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:  # noqa: ARG002
+        self.look()
+        yield ChatGenerationChunk(message=AIMessageChunk(content="x"))
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._stream(*args, **kwargs):
+            yield chunk
+
+
+class _PlainModel(LLM):
+    look: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "otelchain-trial"
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:  # noqa: ARG002
+        self.look()
+        return "x"
+
+    async def _acall(self, *args: Any, **kwargs: Any) -> str:
+        return self._call(*args, **kwargs)
+
+
 class _Retriever(BaseRetriever):
     look: Any
 
-    def _get_relevant_documents(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - the base's
+    def _get_relevant_documents(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
         self.look()
         return []
 

@@ -31,6 +31,9 @@ _PROTOCOLS = ("http/protobuf", "grpc")
 _ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _TRACES_PATH = "/v1/traces"
 _LIVE_SCHEDULE_DELAY_MS = 500
+# The SDK's 2,048 are 512 chains of four runs; 16 threads make more between two exports, and what
+# does not fit is dropped. A span with content weighs about 5 KB here: 80 MB at the most.
+_QUEUED_SPANS = 16_384
 
 # The last provider that configure() made, and what it was asked for.
 _configured: tuple[dict[str, Any], TracerProvider] | None = None
@@ -98,7 +101,7 @@ def configure(
     if _configured is not None and _configured[0] == asked:
         return _configured[1]
     # No atexit hook of its own: open runs have to be ended before it shuts down.
-    provider = TracerProvider(
+    provider = _ConfiguredProvider(
         resource=_resource(service_name, resource_attributes), shutdown_on_exit=False
     )
     make_exporter = functools.partial(_otlp_exporter, endpoint, protocol, headers)
@@ -108,6 +111,16 @@ def configure(
     if set_global and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         trace.set_tracer_provider(provider)
     return provider
+
+
+class _ConfiguredProvider(TracerProvider):
+    """The provider of `configure`; after its shutdown the same call makes a new one."""
+
+    def shutdown(self) -> None:
+        global _configured
+        if _configured is not None and _configured[1] is self:
+            _configured = None
+        super().shutdown()
 
 
 def current_provider() -> trace.TracerProvider:
@@ -136,7 +149,9 @@ def _add_exporter(
             exporter = _spooling(make_exporter(), spool)
             delay_ms = _schedule_delay_ms(live)
             provider.add_span_processor(
-                BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms)
+                BatchSpanProcessor(
+                    exporter, max_queue_size=_queue_size(), schedule_delay_millis=delay_ms
+                )
             )
             if live:
                 provider.add_span_processor(LiveRuns(make_exporter))
@@ -146,6 +161,12 @@ def _add_exporter(
             raise ConfigurationError(
                 f"OTEL_TRACES_EXPORTER must be otlp, console or none, not {name!r}"
             )
+
+
+def _queue_size() -> int | None:
+    if os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE"):
+        return None  # the SDK reads the variable
+    return _QUEUED_SPANS
 
 
 def _schedule_delay_ms(live: bool) -> int | None:

@@ -313,6 +313,28 @@ def test_a_plain_llm_run_is_a_text_completion(
     assert json.loads(found["gen_ai.output.messages"])[0]["parts"][0]["content"] == "fine"
 
 
+@pytest.mark.parametrize("kind", ["plain", "chat", "retriever", "tool"])
+def test_an_async_call_without_a_chain_around_it_ends_as_ok(
+    kind: str, handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    steps: dict[str, tuple[Runnable[Any, Any], Any]] = {
+        "plain": (FakeListLLM(responses=["fine"]), "q"),
+        "chat": (model(), "q"),
+        "retriever": (FakeRetriever(), "q"),
+        "tool": (search, {"q": "x"}),
+    }
+    step, value = steps[kind]
+    asyncio.run(step.ainvoke(value, {"callbacks": [handler]}))
+
+    (span,) = finished_spans.all()
+    assert facts(span)["otelchain.run.status"] == "ok"
+    assert {
+        "gen_ai.output.messages",
+        "gen_ai.tool.call.result",
+        "gen_ai.retrieval.documents",
+    } & set(facts(span))
+
+
 def test_tool_calls_and_tool_definitions_are_recorded(
     handler: OtelCallbackHandler, finished_spans: FinishedSpans
 ) -> None:

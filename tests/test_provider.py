@@ -293,3 +293,24 @@ def test_a_handler_whose_spans_go_nowhere_says_so_once(caplog: pytest.LogCapture
 
     (record,) = caplog.records
     assert "call otelchain.configure()" in record.getMessage()
+
+
+def test_after_a_shutdown_the_same_call_makes_a_provider_that_works(sink: Sink) -> None:
+    first = configured(endpoint=sink.address)
+    first.shutdown()
+    second = configured(endpoint=sink.address)
+    second.get_tracer("t").start_span("after").end()
+    second.shutdown()
+
+    assert second is not first
+    assert [span.name for span in sink.spans()] == ["after"]
+
+
+def test_a_burst_larger_than_the_queue_of_the_sdk_is_kept(sink: Sink) -> None:
+    provider = configured(endpoint=sink.address)
+    tracer = provider.get_tracer("t")
+    for _ in range(10_000):
+        tracer.start_span("s").end()
+    provider.shutdown()
+
+    assert len(sink.spans()) == 10_000
