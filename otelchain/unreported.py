@@ -23,9 +23,9 @@ EndRun = Callable[[OpenRun, status.Status, str], None]
 _LIBRARIES = frozenset(
     {"langchain", "langchain_classic", "langchain_core", "langgraph", "otelchain"}
 )
-# LangChain reports every end of a chain, a tool and a plain model; a chain or graph that is streamed
-# may be read on in another task than the one that started it, and a plain model's start is reported
-# in a task of its own.
+# LangChain reports every end of a chain, a tool and a plain model. A streamed chain or graph may be
+# read on in another task than the one that started it, and a plain model's start is reported in a
+# task of its own.
 _UNREPORTED = frozenset({"retriever", "chat_model"})
 
 
