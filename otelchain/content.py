@@ -5,6 +5,7 @@ Stands between the facts of a run and its span: snapshot, then redaction, then J
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -18,6 +19,24 @@ Attributes = dict[str, AttributeValue]
 
 # Texts up to here are written without a walk and, where they repeat, redacted once.
 _QUICK_CHARS = 256
+
+
+def text_length(attributes: Attributes) -> int:
+    """Count the characters of the texts in attributes."""
+    return sum(len(value) for value in attributes.values() if type(value) is str)
+
+
+def name_texts(attributes: Attributes) -> Attributes:
+    """Replace the long texts in attributes by their size and hash, as a JSON text."""
+    named: Attributes = {}
+    for key, value in attributes.items():
+        if type(value) is str and len(value) > _QUICK_CHARS:
+            encoded = value.encode(errors="replace")
+            digest = sha256(encoded).hexdigest()
+            value = f'"[over the span\'s budget: {len(encoded)} bytes, sha256 {digest}]"'
+            named[key + TRUNCATED_SUFFIX] = True
+        named[key] = value
+    return named
 
 
 class ContentGate:

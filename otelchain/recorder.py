@@ -23,7 +23,7 @@ from otelchain import (
     usage_facts,
 )
 from otelchain import attributes as names
-from otelchain.content import Attributes, ContentGate
+from otelchain.content import Attributes, ContentGate, name_texts, text_length
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
 from otelchain.run_facts import RunStart, span_kind, span_name, start_attributes
@@ -136,7 +136,14 @@ class RunRecorder:
         if self._openinference:
             run.attributes.update(found)
             found |= openinference(run.attributes)
-        run.span.set_attributes(found)
+        run.span.set_attributes(self._within_budget(run, found))
+
+    def _within_budget(self, run: OpenRun, found: Attributes) -> Attributes:
+        """Count what a run records, and name what is beyond the span's budget instead."""
+        run.text_bytes += text_length(found)
+        if run.text_bytes <= self._settings.max_span_bytes:
+            return found
+        return name_texts(found)
 
     def _parent_context(self, start: RunStart, attributes: Attributes) -> Context | None:
         """Find the parent: the run that LangChain names, else the ambient span, else none."""
@@ -183,7 +190,7 @@ class RunRecorder:
         """Add an event to an open run's span."""
         run = self._own(run_id)
         if run is not None and run.span.is_recording():
-            run.span.add_event(self.gate.fact(event), payload())
+            run.span.add_event(self.gate.fact(event), self._within_budget(run, payload()))
 
     def interrupt(self, run_id: UUID, event: Any) -> None:
         """Mark a graph's run as waiting for a human; LangGraph then reports a normal end."""
@@ -282,7 +289,8 @@ class RunRecorder:
             if self._metrics is not None:
                 self._metrics.ended(run, found, ended)
         finally:
-            span_end.end(run, how, reason, found=found, end_time_unix_nano=ended)
+            recorded = self._within_budget(run, found)
+            span_end.end(run, how, reason, found=recorded, end_time_unix_nano=ended)
 
     def _end_descendants(self, run: OpenRun, how: status.Status) -> None:
         """End what a failed or cancelled run left open and LangChain will not end.

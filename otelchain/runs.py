@@ -46,6 +46,8 @@ class OpenRun:
     """The recorder that started the span; only it may note, end or describe the run."""
     attributes: dict[str, AttributeValue]
     """What was known at the start; the payload too where the end has to see it again."""
+    text_bytes: int = 0
+    """Recorded so far, in characters of attribute values."""
     streamed: bool = False
     first_chunk_seconds: float | None = None
     usage: StreamedUsage | None = None

@@ -55,6 +55,13 @@ class HandlerSettings:
     max_value_bytes: int = _setting(
         131_072, "OTELCHAIN_MAX_VALUE_BYTES", "Largest input or output kept of one run, in bytes."
     )
+    # Eight values of the largest size; custom events are what may bring more.
+    max_span_bytes: int = _setting(
+        1_048_576,
+        "OTELCHAIN_MAX_SPAN_BYTES",
+        "Most bytes of text kept of one run, its events included; what comes later is named by "
+        "size and SHA-256.",
+    )
     # 10,000 open runs hold about 60 MB; an application with more of them has lost their ends.
     max_open_runs: int = _setting(
         10_000,

@@ -1074,3 +1074,28 @@ def test_a_number_that_is_an_identifier_leaves_valid_json(
     assert json.loads(facts(finished_spans()["RunnableLambda"])["otelchain.input"]) == (
         "[REDACTED:card]"
     )
+
+
+def test_a_span_has_a_budget_for_all_its_events_together(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTELCHAIN_MAX_SPAN_BYTES", "10000")
+    handler = OtelCallbackHandler(tracer_provider)
+    text = "x" * 3_000
+
+    def step(value: int) -> str:
+        for _ in range(100):
+            dispatch_custom_event("progress", text)
+        return text
+
+    RunnableLambda(step).invoke(1, {"callbacks": [handler]})
+
+    (span,) = finished_spans.all()
+    events = [str((event.attributes or {})["otelchain.event.data"]) for event in span.events]
+    digest = sha256(f'"{text}"'.encode()).hexdigest()
+    assert len(events) == 100
+    assert [json.loads(event) for event in events[:3]] == [text] * 3
+    named = f"[over the span's budget: 3002 bytes, sha256 {digest}]"
+    assert {json.loads(event) for event in events[3:]} == {named}
+    assert json.loads(facts(span)["otelchain.output"]) == named
+    assert facts(span)["otelchain.output.truncated"] is True
