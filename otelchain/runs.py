@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
@@ -84,9 +85,11 @@ class OpenRuns:
     """
 
     def __init__(self) -> None:
-        self._runs: dict[int, OpenRun] = {}
+        # Ordered ones: the first key of a plain dictionary from whose front was deleted is found
+        # by walking over what is no longer there.
+        self._runs: OrderedDict[int, OpenRun] = OrderedDict()
         self._root_retrievers: dict[int, OpenRun] = {}
-        self._ended: dict[int, SpanContext] = {}
+        self._ended: OrderedDict[int, SpanContext] = OrderedDict()
         self._claimed: set[int] = set()
         self._adds_until_look = _ADDS_BETWEEN_LOOKS
         self._lock = Lock()
@@ -231,5 +234,5 @@ class OpenRuns:
         run.task = run.watcher = None
         self._ended[key] = run.span.get_span_context()
         if len(self._ended) > ENDED_KEPT:
-            del self._ended[next(iter(self._ended))]
+            self._ended.popitem(last=False)
         return run
