@@ -2,6 +2,7 @@
 
 No callback attaches the OpenTelemetry context: under async a start and its end run in different
 contexts, so an attached context would leak into the application. Parents come from `OpenRuns`.
+The one exception is opt-in: inside a frame of `otelchain.boundary`, which takes it back itself.
 """
 
 import functools
