@@ -95,9 +95,6 @@ class OpenRuns:
         self._lock = Lock()
         self.links = InterruptLinks()
 
-    def __len__(self) -> int:
-        return len(self._runs)
-
     def count(self, owner: Owner) -> int:
         """Count the open runs of one owner."""
         with self._lock:
