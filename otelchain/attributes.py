@@ -120,6 +120,7 @@ RESUME_CHECKPOINT_NS: Final = "otelchain.resume.checkpoint_ns"
 LINK_KIND: Final = "otelchain.link.kind"  # on a span link; see INTERRUPTED_RUN
 INTERRUPTED_RUN: Final = "interrupted_run"  # value of LINK_KIND: the run that this one resumes
 EVENT_DATA: Final = "otelchain.event.data"  # content, JSON text
+REDACTION_RULE: Final = "otelchain.redaction.rule"  # of a metric's point
 RETRY_EVENT: Final = "otelchain.retry"
 TEXT_EVENT: Final = "otelchain.text"
 AGENT_ACTION_EVENT: Final = "otelchain.agent.action"

@@ -4,7 +4,6 @@ Stands between the facts of a run and its span: snapshot, then redaction, then J
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -13,7 +12,9 @@ from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
 from otelchain.redaction import Redactor
-from otelchain.snapshot import quick_json, snapshot
+from otelchain.redaction.places import content_place, fact_place
+from otelchain.redaction.scrubber import Scrubber
+from otelchain.snapshot import Snapshot, quick_json, snapshot
 
 Attributes = dict[str, AttributeValue]
 
@@ -50,68 +51,105 @@ class ContentGate:
 
     def __init__(self, redactor: Redactor, *, capture: bool, max_value_bytes: int) -> None:
         self.redactor = redactor
-        # Run names, tags and ids come again and again.
-        self._known = lru_cache(maxsize=4_096)(redactor.text)
+        self._everywhere = redactor.everywhere
         self.capture = capture
         self.max_value_bytes = max_value_bytes
+
+    def _of_content(self, key: str) -> Scrubber:
+        return self._everywhere or self.redactor.at(content_place(key))
+
+    def _of_fact(self, key: str) -> Scrubber:
+        return self._everywhere or self.redactor.at(fact_place(key))
+
+    def shows(self, key: str) -> bool:
+        """Tell whether anything of the content of an attribute is recorded but its size."""
+        return self.capture and not self._of_content(key).withholds
 
     def json(self, key: str, value: object) -> Attributes:
         """Content as JSON text under one key, with a mark when the budget cut it."""
         if not self.capture:
             return {}
-        return self.fact_json(key, value)
+        return self._json(key, value, self._of_content(key))
 
-    def fact_json(self, key: str, value: object) -> Attributes:
-        """Like `json`, for values that are recorded also with content capture off."""
-        quick = self._quick_json(value)
+    def fact_json(self, key: str, value: object, *, content: bool = False) -> Attributes:
+        """Like `json`, for values that are recorded also with content capture off.
+
+        Args:
+            key: The attribute's.
+            value: Anything.
+            content: Whether there is content in it after all.
+        """
+        redactor = self._of_content(key) if content else self._of_fact(key)
+        return self._json(key, value, redactor)
+
+    def _json(self, key: str, value: object, redactor: Scrubber) -> Attributes:
+        quick = self._quick_json(value, redactor)
         if quick is not None:
             return {key: quick}
-        taken = snapshot(value, self.max_value_bytes, self.redactor.text)
-        text = orjson.dumps(self.redactor.value(taken.tree)).decode()
+        taken = self._taken(value, redactor)
+        text = orjson.dumps(redactor.value(taken.tree)).decode()
         if taken.truncated:
             return {key: text, key + TRUNCATED_SUFFIX: True}
         return {key: text}
 
-    def _quick_json(self, value: object) -> str | None:
+    def _quick_json(self, value: object, redactor: Scrubber) -> str | None:
         """Write a small, plain value as `snapshot` would, ten times faster; None for the others."""
         if type(value) is str:
             if len(value) > _QUICK_CHARS or not value.isascii():
                 return None
-            return orjson.dumps(self._known(value)).decode()
-        if not self.redactor.reads_json_text:
+            return orjson.dumps(redactor.known_text(value)).decode()
+        if not redactor.reads_json_text:
             return None
         encoded = quick_json(value, self.max_value_bytes)
         if encoded is None or len(encoded) > self.max_value_bytes:
             return None
-        return self.redactor.text(encoded.decode())
+        return redactor.text(encoded.decode())
 
     def text(self, key: str, value: str) -> Attributes:
         """Content that is a plain text."""
-        return {key: self.fact(value)} if self.capture else {}
+        if not self.capture:
+            return {}
+        return {key: self._text(value, self._of_content(key))}
 
     def texts(self, key: str, values: Sequence[object]) -> Attributes:
         """Content that is a list of texts."""
         if not self.capture:
             return {}
-        return {key: [self.fact(str(value)) for value in values]}
+        redactor = self._of_content(key)
+        if self._everywhere is not None:
+            return {key: [self._text(str(value), redactor) for value in values]}
+        taken = self._taken([str(value) for value in values], redactor)
+        redacted = redactor.value(taken.tree)  # a path may name places in the list
+        return {key: redacted if isinstance(redacted, list) else [redacted]}
 
-    def fact(self, value: str) -> str:
+    def fact(self, key: str, value: str) -> str:
         """Redact and cut a text that the user chose but that is no content: a name, an id."""
+        redactor = self._of_fact(key)
         if len(value) <= _QUICK_CHARS and value.isascii():
-            return self._known(value)
-        taken = snapshot(value, self.max_value_bytes, self.redactor.text)
-        return self.redactor.text(str(taken.tree))
+            return redactor.known_text(value)
+        return self._text(value, redactor)
+
+    def _text(self, value: str, redactor: Scrubber) -> str:
+        if len(value) <= _QUICK_CHARS and value.isascii():
+            return redactor.known_text(value)
+        return redactor.text(str(self._taken(value, redactor).tree))
+
+    def _taken(self, value: object, redactor: Scrubber) -> Snapshot:
+        if redactor.withholds and type(value) is str:
+            return Snapshot(value, truncated=False)  # for its whole size
+        return snapshot(value, self.max_value_bytes, redactor.text)
 
     def facts(self, values: Mapping[str, Any]) -> Attributes:
         """Redact attributes that the user chose: names, ids and lists of them."""
-        return {key: self._fact_of_any_type(value) for key, value in values.items()}
+        return {key: self._fact_of_any_type(key, value) for key, value in values.items()}
 
-    def _fact_of_any_type(self, value: Any) -> AttributeValue:
+    def _fact_of_any_type(self, key: str, value: Any) -> AttributeValue:
         if type(value) is str:
-            return self.fact(value)
+            return self.fact(key, value)
         if isinstance(value, (int, float)):  # and bool
             return value
         if type(value) is list and all(type(each) is str for each in value):
-            return [self.fact(each) for each in value]
-        redacted: AttributeValue = self.redactor.value(snapshot(value, self.max_value_bytes).tree)
+            return [self.fact(key, each) for each in value]
+        tree = snapshot(value, self.max_value_bytes).tree
+        redacted: AttributeValue = self._of_fact(key).value(tree)
         return redacted

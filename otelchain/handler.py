@@ -8,7 +8,7 @@ The one exception is opt-in: inside a frame of `otelchain.boundary`, which takes
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from otelchain.interrupt_links import is_answer
 from otelchain.messages import message_json, prompt_json
 from otelchain.provider import current_provider
 from otelchain.recorder import RunRecorder
-from otelchain.redaction import Redactor
+from otelchain.redaction import Redactor, policy_file
 from otelchain.run_facts import run_start
 from otelchain.settings import HandlerSettings
 
@@ -49,12 +49,17 @@ class HandlerStats:
         started: Runs started.
         dropped: Runs ended because too many were open, or for too long.
         failed: Hook calls that could not record what they were told.
+        redacted: How often each rule of the redactor replaced something. Handlers that share a
+            redactor share these counts.
+        redaction_failures: How many texts were given up because of each rule.
     """
 
     open: int
     started: int
     dropped: int
     failed: int
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    redaction_failures: Mapping[str, int] = field(default_factory=dict)
 
 
 def _guarded(hook: _Hook) -> _Hook:
@@ -79,7 +84,8 @@ class OtelCallbackHandler(_Base):
 
     Args:
         tracer_provider: Where spans go; the one `configure` made, else OpenTelemetry's global one.
-        redactor: What is taken out of every text; the default policy of `Redactor` when None.
+        redactor: What is taken out of every text. None reads ``OTELCHAIN_REDACTION``, which names
+            a policy file or a preset; the preset ``personal`` where that is not set.
         capture_content: False records no inputs, outputs, documents or error texts, only names,
             ids, counts, tokens and times. None reads ``OTELCHAIN_CAPTURE_CONTENT``.
         run_inline: True runs the hooks in the caller's thread, also under async, where LangChain
@@ -93,6 +99,7 @@ class OtelCallbackHandler(_Base):
 
     Raises:
         ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read.
+        RedactionPolicyError: The policy that ``OTELCHAIN_REDACTION`` names cannot be used.
 
     Example:
         ``chain.with_config(callbacks=[OtelCallbackHandler()])``
@@ -115,7 +122,9 @@ class OtelCallbackHandler(_Base):
         self.run_inline = run_inline
         self._reported: set[str] = set()
         self._gate = ContentGate(
-            redactor or Redactor(), capture=capture, max_value_bytes=settings.max_value_bytes
+            redactor or policy_file.load(settings.redaction),
+            capture=capture,
+            max_value_bytes=settings.max_value_bytes,
         )
         # Kept: the table of open runs lives as long as its provider, which a tracer does not hold.
         self._provider = tracer_provider or current_provider()
@@ -125,7 +134,12 @@ class OtelCallbackHandler(_Base):
 
     def stats(self) -> HandlerStats:
         """Count what this handler has seen and lost, since it was made."""
-        return HandlerStats(**self._recorder.counts())
+        redacted = self._gate.redactor.counts()
+        return HandlerStats(
+            **self._recorder.counts(),
+            redacted=redacted.findings,
+            redaction_failures=redacted.failures,
+        )
 
     # --- chains, prompts, parsers, graphs and their nodes -------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.tracers.context import register_configure_hook
 
-from otelchain.errors import ConfigurationError
+from otelchain.errors import ConfigurationError, OtelchainError
 from otelchain.handler import OtelCallbackHandler
 from otelchain.nesting import nest_spans, unnest_spans
 from otelchain.settings import HandlerSettings
@@ -62,6 +62,7 @@ def instrument(
 
     Raises:
         ConfigurationError: It is on already with another handler; call `uninstrument` first.
+        RedactionPolicyError: The policy that ``OTELCHAIN_REDACTION`` names cannot be used.
     """
     if _installed.handler is not None:
         if handler_arguments:
@@ -145,7 +146,9 @@ class OtelchainInstrumentor:
     """What ``opentelemetry-instrument`` finds under the entry point ``otelchain``.
 
     It calls `instrument` with the global providers in place. ``OTELCHAIN_NESTED_SPANS=true`` adds
-    nested spans.
+    nested spans. Where a setting or the redaction policy cannot be used, LangChain is not traced
+    and one error says why: an application that is started so must not break, and nothing may be
+    sent that no policy has seen.
     """
 
     def instrument(self, **options: Any) -> None:
@@ -155,7 +158,10 @@ class OtelchainInstrumentor:
             for name in ("tracer_provider", "meter_provider")
             if options.get(name) is not None
         }
-        instrument(**providers)
+        try:
+            instrument(**providers)
+        except OtelchainError as error:
+            _log.error("otelchain does not trace LangChain runs by itself: %s", error)
 
     def uninstrument(self, **options: Any) -> None:  # noqa: ARG002 - the caller's signature
         """Call `uninstrument`."""

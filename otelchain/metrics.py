@@ -11,6 +11,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 from otelchain import __version__
 from otelchain import attributes as names
+from otelchain.redaction.tally import RedactionCounts
 from otelchain.runs import OpenRun
 
 # Histogram of seconds, by the operation of the run.
@@ -49,9 +50,15 @@ class RunMetrics:
     Args:
         provider: Where metrics go.
         counts: Reads the handler's counts: open, dropped and failed.
+        redaction_counts: Reads how often each rule of the redactor found something or failed.
     """
 
-    def __init__(self, provider: MeterProvider, counts: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(
+        self,
+        provider: MeterProvider,
+        counts: Callable[[], Mapping[str, int]],
+        redaction_counts: Callable[[], RedactionCounts],
+    ) -> None:
         meter = provider.get_meter("otelchain", __version__)
         self._durations = {
             name: meter.create_histogram(
@@ -70,6 +77,16 @@ class RunMetrics:
         meter.create_observable_gauge("otelchain.runs.open", [read("open")], unit="{run}")
         meter.create_observable_counter("otelchain.runs.dropped", [read("dropped")], unit="{run}")
         meter.create_observable_counter("otelchain.hooks.failed", [read("failed")], unit="{call}")
+        meter.create_observable_counter(
+            "otelchain.redaction.findings",
+            [lambda options: _by_rule(redaction_counts().findings)],  # noqa: ARG005
+            unit="{finding}",
+        )
+        meter.create_observable_counter(
+            "otelchain.redaction.failures",
+            [lambda options: _by_rule(redaction_counts().failures)],  # noqa: ARG005
+            unit="{text}",
+        )
 
     def ended(self, run: OpenRun, found: Mapping[str, Any], end_time_unix_nano: int) -> None:
         """Count an ended run.
@@ -94,3 +111,7 @@ class RunMetrics:
                 counter.add(found[attribute], dimensions)
         if run.first_chunk_seconds is not None:
             self._durations[_FIRST_CHUNK].record(run.first_chunk_seconds, dimensions)
+
+
+def _by_rule(counts: Mapping[str, int]) -> list[Observation]:
+    return [Observation(number, {names.REDACTION_RULE: rule}) for rule, number in counts.items()]

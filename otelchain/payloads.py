@@ -87,7 +87,7 @@ def _call_id(gate: ContentGate, call_id: Any) -> Attributes:
         call_id = str(call_id)
     if not call_id or not isinstance(call_id, str):
         return {}
-    return {names.GEN_AI_TOOL_CALL_ID: gate.fact(call_id)}
+    return {names.GEN_AI_TOOL_CALL_ID: gate.fact(names.GEN_AI_TOOL_CALL_ID, call_id)}
 
 
 def _unwrapped(content: Any) -> Any:
@@ -110,9 +110,10 @@ def query(gate: ContentGate, text: Any) -> Attributes:
 def documents(gate: ContentGate, found: Any) -> Attributes:
     """What a retriever or reranker found; all but the texts and metadata is no content."""
     found = found if isinstance(found, Sequence) and not isinstance(found, str) else [found]
-    described = documents_json(found, content=gate.capture)
+    shown = gate.shows(names.GEN_AI_RETRIEVAL_DOCUMENTS)
+    described = documents_json(found, content=shown)
     return {
-        **gate.fact_json(names.GEN_AI_RETRIEVAL_DOCUMENTS, described),
+        **gate.fact_json(names.GEN_AI_RETRIEVAL_DOCUMENTS, described, content=shown),
         names.DOCUMENT_COUNT: len(found),
     }
 

@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import (
 from otelchain import lifetime
 from otelchain.errors import ConfigurationError
 from otelchain.live import LiveRuns
+from otelchain.redaction import policy_file
 from otelchain.settings import HandlerSettings
 from otelchain.spool.settings import SpoolSettings
 
@@ -83,11 +84,15 @@ def configure(
     Raises:
         ConfigurationError: An argument or variable has a value that cannot be used, or the spool's
             directory cannot be written.
+        RedactionPolicyError: The policy that ``OTELCHAIN_REDACTION`` names cannot be used.
     """
     global _configured
     settings = SpoolSettings.of(spool, spool_max_bytes)
+    from_environment = HandlerSettings.from_environment()
+    if from_environment.redaction:
+        policy_file.load(from_environment.redaction)  # refused before there is a way out
     if live is None:
-        live = HandlerSettings.from_environment().live_runs
+        live = from_environment.live_runs
     asked = {
         "service_name": service_name,
         "endpoint": endpoint,

@@ -69,7 +69,11 @@ class RunRecorder:
         self._openinference = settings.openinference
         if settings.interrupt_file:
             runs.links.keep_in(Path(settings.interrupt_file))
-        self._metrics = RunMetrics(meter_provider, self.counts) if meter_provider else None
+        self._metrics = (
+            RunMetrics(meter_provider, self.counts, gate.redactor.counts)
+            if meter_provider
+            else None
+        )
 
     def counts(self) -> dict[str, int]:
         """Count this recorder's runs: open now, started, dropped; and its failed hooks."""
@@ -190,7 +194,9 @@ class RunRecorder:
         """Add an event to an open run's span."""
         run = self._own(run_id)
         if run is not None and run.span.is_recording():
-            run.span.add_event(self.gate.fact(event), self._within_budget(run, payload()))
+            run.span.add_event(
+                self.gate.fact("event.name", event), self._within_budget(run, payload())
+            )
 
     def interrupt(self, run_id: UUID, event: Any) -> None:
         """Mark a graph's run as waiting for a human; LangGraph then reports a normal end."""

@@ -62,7 +62,7 @@ def _verdict(gate: ContentGate, outputs: Mapping[str, Any]) -> Attributes:
         (names.RUBRIC_STATUS, outputs.get(_STATUS)),
     ):
         if isinstance(word, str):
-            found[name] = gate.fact(word)
+            found[name] = gate.fact(name, word)
     found.update(_criteria(gate, last.get("criteria")))
     if isinstance(last.get("explanation"), str):
         found.update(gate.text(names.RUBRIC_EXPLANATION, last["explanation"]))
@@ -87,4 +87,4 @@ def _identifier(gate: ContentGate, value: Any) -> Attributes:
     try:
         return {names.RUBRIC_GRADING_RUN_ID: str(UUID(str(value)))}
     except ValueError:
-        return {names.RUBRIC_GRADING_RUN_ID: gate.fact(str(value))}
+        return {names.RUBRIC_GRADING_RUN_ID: gate.fact(names.RUBRIC_GRADING_RUN_ID, str(value))}

@@ -224,8 +224,14 @@ def _langgraph(metadata: Mapping[str, Any]) -> Attributes:
 
 def _tags(given: Sequence[Any], gate: ContentGate) -> Attributes:
     tags = [tag if type(tag) is str else str(snapshot(tag, _MAX_TAG_BYTES).tree) for tag in given]
-    kept = [tag for tag in tags if gate.capture or tag.startswith(_OWN_TAGS)]
-    found: Attributes = {names.TAGS: [gate.fact(tag) for tag in kept]} if kept else {}
+    shown = gate.shows(names.TAGS)
+    kept = [tag for tag in tags if shown or tag.startswith(_OWN_TAGS)]
+    if not kept:
+        found: Attributes = {}
+    elif shown:
+        found = gate.texts(names.TAGS, kept)
+    else:
+        found = gate.facts({names.TAGS: kept})
     for tag in tags:
         number = tag.removeprefix(_RETRY_TAG)
         if number != tag and number.isdecimal() and len(number) < 10:
@@ -235,12 +241,13 @@ def _tags(given: Sequence[Any], gate: ContentGate) -> Attributes:
 
 def _metadata(metadata: Mapping[str, Any], gate: ContentGate) -> Attributes:
     """What no other attribute holds; without content capture, only what LangChain wrote itself."""
+    shown = gate.shows(names.METADATA)
     kept = {
         key: value
         for key, value in metadata.items()
-        if key not in _LANGGRAPH_KEYS and (key in _OWN_METADATA or gate.capture)
+        if key not in _LANGGRAPH_KEYS and (key in _OWN_METADATA or shown)
     }
-    return gate.fact_json(names.METADATA, kept) if kept else {}
+    return gate.fact_json(names.METADATA, kept, content=shown) if kept else {}
 
 
 def _first_text(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:

@@ -50,6 +50,13 @@ class HandlerSettings:
         f"names, ids, counts, tokens and times. `{GENAI_CAPTURE_VARIABLE}` is honoured when this "
         "is not set.",
     )
+    redaction: str = _setting(
+        "",
+        "OTELCHAIN_REDACTION",
+        "What is redacted: the path of a policy file, or `secrets`, `personal` (the default), "
+        "`strict` (no content, only sizes and hashes) or `off`. A policy that cannot be used is "
+        "refused, and nothing is recorded.",
+    )
     # A 30,000-token prompt is about 120 KB; walking and redacting this much takes about a
     # millisecond, so a huge payload cannot hold up the event loop.
     max_value_bytes: int = _setting(
@@ -117,6 +124,7 @@ _OTHERS = (
     "OTELCHAIN_COLLECTOR_",
     "OTELCHAIN_DATABASE",
     "OTELCHAIN_ENDPOINT",
+    "OTELCHAIN_REDACTION_KEY",
     "OTELCHAIN_SPOOL",
 )
 _named: set[str] = set()

@@ -6,13 +6,14 @@ from uuid import uuid4
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
 from fakes import FakeModel, FakeRetriever, StreamingModel
-from otelchain import OtelCallbackHandler
+from otelchain import OtelCallbackHandler, Redactor
 from otelchain.handler import HandlerStats
 
 
@@ -135,3 +136,28 @@ def test_cancelled_retrievers_and_abandoned_streams_leave_no_open_run(
     asyncio.run(application())
 
     assert handler.stats() == HandlerStats(open=0, started=2 * number, dropped=0, failed=0)
+
+
+def test_what_the_redactor_found_and_where_it_failed_is_metered_by_rule(
+    reader: InMemoryMetricReader, tracer_provider: TracerProvider
+) -> None:
+    def broken(text: str) -> str:
+        if "Bob" in text:
+            raise ValueError(text)
+        return text
+
+    handler = OtelCallbackHandler(
+        tracer_provider,
+        redactor=Redactor(callables=[broken]),
+        meter_provider=MeterProvider([reader], shutdown_on_exit=False),
+    )
+    for question in ("I am Bob", "bob@example.com"):
+        RunnableLambda(str).invoke(question, {"callbacks": [handler]})
+
+    found = points(reader)
+    assert found["otelchain.redaction.findings"].value == 2  # input and output
+    assert found["otelchain.redaction.findings"].attributes == {"otelchain.redaction.rule": "email"}
+    assert found["otelchain.redaction.failures"].value == 2
+    assert found["otelchain.redaction.failures"].attributes == {
+        "otelchain.redaction.rule": "broken"
+    }

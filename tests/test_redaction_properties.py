@@ -188,7 +188,7 @@ def test_a_list_is_redacted_as_each_of_its_texts_alone(texts: list[str]) -> None
 @SETTINGS
 @given(st.one_of(any_text, busy_text, jumbles))
 def test_the_scan_of_all_rules_misses_nothing_a_rule_alone_finds(text: str) -> None:
-    engine = MASK._engine
+    engine = MASK._anywhere._rules.engine
     folded = text.encode("utf-8", "replace").decode()
 
     candidates, _ = engine._scanner.candidates(folded)

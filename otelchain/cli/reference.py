@@ -7,6 +7,9 @@ from typing import Final
 import click
 
 from otelchain.cli.root import cli
+from otelchain.redaction import PolicyRule, policy_file, presets
+from otelchain.redaction.detectors import DEFAULT_RULES
+from otelchain.redaction.places import PLACES
 from otelchain.settings import HandlerSettings
 from otelchain.spool.settings import SpoolSettings
 from otelchain_collector.settings import setting_texts
@@ -36,6 +39,30 @@ def collector_settings_table() -> str:
     return _table(
         (f"`{text.option}`, `{text.variable}`", text.default, text.help) for text in setting_texts()
     )
+
+
+def redaction_file_table(part: str) -> str:
+    """Return a part of a redaction policy file as a Markdown table.
+
+    Args:
+        part: ``file``, ``hash``, ``rules``, ``places``, ``presets`` or ``detectors``.
+    """
+    rows: dict[str, Iterable[tuple[str, str]]] = {
+        "file": ((name, text) for name, (_, text) in policy_file.FILE_ENTRIES.items()),
+        "hash": policy_file.HASH_ENTRIES.items(),
+        "rules": ((entry.name, entry.metadata["help"]) for entry in dataclasses.fields(PolicyRule)),
+        "places": PLACES.items(),
+        "presets": ((name, preset.help) for name, preset in presets.PRESETS.items()),
+        "detectors": ((family, _rules_of(family)) for family in presets.DETECTORS),
+    }
+    lines = [f"| `{name}` | {text} |" for name, text in rows[part]]
+    return "\n".join(["| | |", "| --- | --- |", *lines, ""])
+
+
+def _rules_of(family: str) -> str:
+    names = dict.fromkeys(rule.name for rule in DEFAULT_RULES if rule.family == family)
+    kind = "a person" if family in presets.PERSONAL_FAMILIES else "a secret"
+    return f"{kind}: {', '.join(names) or family}"
 
 
 def _shown(default: object) -> str:

@@ -18,6 +18,7 @@ _HOMES = {
     ),
     "demo": ("otelchain.demo.command:demo_command", "Trace a small application and question it."),
     "query": ("otelchain.cli.query:query_command", "Answer a named question about traced runs."),
+    "redact": ("otelchain.cli.redact:redact_command", "Try a redaction policy."),
     "show": ("otelchain.cli.show:show_command", "Print the runs of one trace as a tree."),
     "sql": ("otelchain.cli.sql:sql_command", "Answer a SELECT in DuckDB's SQL."),
 }

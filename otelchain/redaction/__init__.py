@@ -4,6 +4,8 @@
 value becomes a span attribute, so no processor, exporter or file ever holds the original.
 """
 
+from otelchain.redaction.hash_keys import HashKey
+from otelchain.redaction.policy_rule import PolicyRule
 from otelchain.redaction.redactor import Redactor
 
-__all__ = ["Redactor"]
+__all__ = ["HashKey", "PolicyRule", "Redactor"]

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from otelchain.redaction.folding import encodable, fold
-from otelchain.redaction.replacing import Action, OwnTokens, Replace, failed, outside
+from otelchain.redaction.json_text import Replaced, written, written_as_json
+from otelchain.redaction.replacing import MASK, Action, OwnTokens, Replacer, failed, outside
 from otelchain.redaction.rules import Match, Rule, Span
 from otelchain.redaction.scanner import Scanner, matches
+from otelchain.redaction.tally import Tally
 
-# RE2 is linear for one match, but a pattern may scan to the end for each of many matches.
-# A rule that takes longer than this on one text, in CPU time of its thread, fails closed.
-RULE_BUDGET_SECONDS = 5.0
 # Replacing can bring characters together that match anew; a fifth round has not been seen.
 MAX_ROUNDS = 8
 
 
+class TreatedRule(NamedTuple):
+    """A rule and what happens to what it finds."""
+
+    rule: Rule
+    action: Action
+
+
 class Finding(NamedTuple):
-    """A span to replace and the rule that found it."""
+    """A span to replace, the rule that found it, and what to do."""
 
     span: Span
     rule: Rule
+    action: Action
 
 
 class RuleFailedError(Exception):
@@ -34,17 +42,30 @@ class Engine:
 
     Where findings overlap, their union is replaced and named after the one that starts first,
     then the longest, then the first in the policy: no part of any finding is left over.
+
+    Args:
+        rules: In policy order.
+        replace: Writes replacements.
+        tokens: Finds earlier ones.
+        budget_seconds: RE2 is linear for one match, but a pattern may scan to the end for each of
+            many matches. A rule that takes longer than this on one text, in CPU time of its
+            thread, fails closed.
     """
 
     def __init__(
-        self, rules: Sequence[Rule], action: Action, replace: Replace, tokens: OwnTokens
+        self,
+        rules: Sequence[TreatedRule],
+        replace: Replacer,
+        tokens: OwnTokens,
+        budget_seconds: float,
     ) -> None:
-        self._scanner = Scanner(rules)
-        self._order = {id(rule): place for place, rule in enumerate(rules)}
-        self._removes = action == "remove"
+        self._scanner = Scanner([treated.rule for treated in rules])
+        self._order = {id(treated.rule): place for place, treated in enumerate(rules)}
+        self._actions = {id(treated.rule): treated.action for treated in rules}
         self._replace = replace
         self._tokens = tokens
-        self._anchored = any(rule.anchored for rule in rules)
+        self._budget_seconds = budget_seconds
+        self._anchored = any(treated.rule.anchored for treated in rules)
 
     def compile(self) -> None:
         """Build the automaton now.
@@ -64,42 +85,42 @@ class Engine:
             return all(map(self._scanner.is_clean, texts))
         return self._scanner.is_clean("\n".join(texts))
 
-    def redact(self, text: str) -> str:
-        """Replace until nothing more is found; a failing rule costs the whole text."""
+    def redact(self, text: str, tally: Tally, *, as_json: bool = False) -> str:
+        """Replace until nothing more is found; a failing rule costs the whole text.
+
+        Args:
+            text: The text as it is written.
+            tally: Told of every finding; in later rounds, where offsets have moved, of the whole.
+            as_json: The text is JSON and stays JSON.
+        """
+        size = len(text)
+        write = written_as_json if as_json else written
         try:
-            for _ in range(MAX_ROUNDS):
-                before, text = text, self._one_round(text)
+            for further in range(MAX_ROUNDS):
+                replaced = list(self._replaced(text))
+                for each in replaced:
+                    tally.found(each.rule, *((0, size) if further else (each.start, each.end)))
+                before, text = text, write(text, replaced)
                 if text == before:
                     break
         except RuleFailedError as error:
-            return failed(error.args[0])
+            tally.failed(error.args[0])
+            instead = failed(error.args[0])
+            return json.dumps(instead) if as_json else instead
         return text
 
-    def _one_round(self, text: str) -> str:
+    def _replaced(self, text: str) -> Iterator[Replaced]:
+        """Find what is to be replaced, in order and without overlaps."""
         findings = self._findings(text)
         if not findings:
-            return text
+            return
         tokens = self._tokens.spans(text)
-        parts, at = [], 0
-        for span, rule in self._joined(findings):
-            for start, end in outside(span, tokens):
-                parts += [text[at:start], self._replacement(rule, text[start:end])]
-                at = end
-        return "".join([*parts, text[at:]])
-
-    def _replacement(self, rule: Rule, value: str) -> str:
-        return self._replace(rule.name, rule.canonical(value))
-
-    def _joined(self, findings: list[Finding]) -> Iterator[Finding]:
-        """Merge overlapping findings into one; findings are sorted."""
-        (start, end), rule = findings[0]
-        for span, other in findings[1:]:
-            if span.start >= end:
-                yield Finding(Span(start, end), rule)
-                (start, end), rule = span, other
-            else:
-                end = max(end, span.end)
-        yield Finding(Span(start, end), rule)
+        for finding in _joined(findings):
+            rule = finding.rule
+            for start, end in outside(finding.span, tokens):
+                value = rule.canonical(text[start:end])
+                instead = self._replace(finding.action, rule.name, value)
+                yield Replaced(start, end, instead, rule.name)
 
     def _findings(self, text: str) -> list[Finding]:
         text = self._tokens.blanked(text)
@@ -118,24 +139,47 @@ class Engine:
         return sorted(found, key=self._position)
 
     def _position(self, finding: Finding) -> tuple[int, int, int]:
-        (start, end), rule = finding
-        return start, -end, self._order[id(rule)]
+        start, end = finding.span
+        return start, -end, self._order[id(finding.rule)]
 
     def _of_rule(self, rule: Rule, text: str) -> list[Finding]:
-        deadline = time.thread_time() + RULE_BUDGET_SECONDS
+        deadline = time.thread_time() + self._budget_seconds
+        action = self._actions[id(rule)]
         findings: list[Finding] = []
         try:
             for match in matches(rule.pattern, text):
-                findings += [Finding(span, rule) for span in self._spans(rule, match)]
+                spans = _spans(rule, action, match)
+                findings += [Finding(span, rule, action) for span in spans]
                 if time.thread_time() > deadline:
                     raise TimeoutError
         except Exception:  # noqa: BLE001 (fail closed; the error may hold the value)
             raise RuleFailedError(rule.name) from None
         return findings
 
-    def _spans(self, rule: Rule, match: Match) -> Iterator[Span]:
-        for span in rule.find(match):
-            if self._removes and rule.removes_all:
-                yield Span(match.start(), match.end())
-            elif span.start < span.end:
-                yield span
+
+def _spans(rule: Rule, action: Action, match: Match) -> Iterator[Span]:
+    for span in rule.find(match):
+        if action.name == "remove" and rule.removes_all:
+            yield Span(match.start(), match.end())
+        elif span.start < span.end:
+            yield span
+
+
+def _joined(findings: list[Finding]) -> Iterator[Finding]:
+    """Merge overlapping findings into one; findings are sorted."""
+    joined = findings[0]
+    for other in findings[1:]:
+        if other.span.start >= joined.span.end:
+            yield joined
+            joined = other
+        elif other.rule is not joined.rule or other.span.end > joined.span.end:
+            joined = _union(joined, other)
+    yield joined
+
+
+def _union(first: Finding, second: Finding) -> Finding:
+    """Join two; the last characters of one may be the secret of the other, so none are shown."""
+    action = (
+        MASK if first.action.name == "partial" and first.action != second.action else first.action
+    )
+    return Finding(Span(first.span.start, max(first.span.end, second.span.end)), first.rule, action)

@@ -74,7 +74,7 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(name))
 
 
-def sensitive_names(extra: Iterable[str], *, default: bool) -> IsSensitive:
+def sensitive_names(extra: Iterable[str], *, default: bool = False) -> IsSensitive:
     """Make the test for names: the default list, the user's own names, or both.
 
     >>> is_sensitive = sensitive_names(["customer"], default=True)
@@ -91,6 +91,17 @@ def sensitive_names(extra: Iterable[str], *, default: bool) -> IsSensitive:
         return default and _is_secret(parts)
 
     return is_sensitive
+
+
+def exact_names(names: Iterable[str]) -> IsSensitive:
+    """Make the test for these names in any spelling, and no longer ones.
+
+    >>> is_kept = exact_names(["session_token"])
+    >>> is_kept("sessionToken"), is_kept("session_token_secret")
+    (True, False)
+    """
+    known = {words(name) or (name.lower(),) for name in names}
+    return lambda name: words(name) in known
 
 
 # Some part of every name that the lists above call secret.

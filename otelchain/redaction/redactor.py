@@ -1,30 +1,32 @@
-"""The policy object: what to look for, what to write instead. See ``otelchain.content``."""
+"""The policy object: what to look for, where, what to write instead. See ``otelchain.content``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from otelchain.redaction import policy
-from otelchain.redaction.checksums import compact
-from otelchain.redaction.embedded import looks_like_json, redact_json
-from otelchain.redaction.engine import Engine
-from otelchain.redaction.keys import names_pattern, sensitive_names, words
-from otelchain.redaction.phones import PHONE_WORDS, is_plausible
-from otelchain.redaction.replacing import Action, OwnTokens, failed, outside, replacement
-from otelchain.redaction.rules import Span
-from otelchain.redaction.trees import PHONE, SECRET, number_text, rebuild, texts_and_names
+from otelchain.errors import RedactionPolicyError
+from otelchain.redaction.findings import Findings, Found, findings_in
+from otelchain.redaction.hash_keys import HashKey
+from otelchain.redaction.place_rules import PlaceRules
+from otelchain.redaction.places import Place
+from otelchain.redaction.policy import DEFAULT_BUDGET_MS, Policy
+from otelchain.redaction.policy_rule import PolicyRule, check_texts, one_of
+from otelchain.redaction.presets import DEFAULT_PRESET, PRESETS
+from otelchain.redaction.replacing import Action, ActionName, OwnTokens, Replacer
+from otelchain.redaction.scrubber import Scrubber
+from otelchain.redaction.tally import RedactionCounts, Tally, Totals
 
 _NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
-_UNKNOWN_TYPE, _WALK = "type", "tree"
 
 
 class Redactor:
     r"""Replace secrets and personal identifiers in text and JSON-like trees.
 
-    Without arguments it applies the default policy: provider keys and tokens, credentials in
+    Without arguments it applies the preset ``personal``: provider keys and tokens, credentials in
     headers, URLs and key-value text, private keys, e-mail addresses, telephone numbers, payment
     cards, IBANs, national identity numbers, and whatever stands under a name such as
     ``password`` or ``api_key``. It may be shared by any number of threads, never raises while
@@ -32,18 +34,21 @@ class Redactor:
     ``<redaction failed: RULE>``.
 
     Args:
-        detectors: Families or single rules of the default policy to keep, by name (as in
-            ``[REDACTED:name]``); None keeps all, an empty list none.
+        detectors: Families or single rules to look for instead of those of the preset, by name
+            (as in ``[REDACTED:name]``); an empty list none.
         patterns: The user's own patterns by name, in RE2 syntax. Where a pattern has a group
             named ``secret``, only that group is replaced.
         keys: More names whose values are secret, compared word by word: ``customer`` covers
             ``customerId`` and ``customer-name``.
         callables: Functions from text to text, run after the rules on every string, name and
             number. They should leave their own output alone when they see it again.
-        action: ``mask`` writes ``[REDACTED:rule]``; ``hash`` writes ``[rule:digits]``, the same
-            for the same value under the same key; ``remove`` writes nothing and drops dict
-            entries with a sensitive name.
-        hash_key: Secret key of ``hash`` (HMAC-SHA-256).
+        action: ``mask`` writes ``[REDACTED:rule]``; ``hash`` writes ``[rule:key id:digits]``, the
+            same for the same value under the same key; ``partial`` writes ``[rule:***1111]``;
+            ``remove`` writes nothing and drops dict entries with a sensitive name.
+        hash_key: Secret key of ``hash`` (HMAC-SHA-256), or a `HashKey` with an id.
+        preset: ``secrets``, ``personal``, ``strict`` or ``off``.
+        rules: Rules with an action and a place of their own, before those above.
+        time_budget_ms: What one rule may take for one text.
 
     Raises:
         RedactionPolicyError: Something in the policy cannot be used; the text says what.
@@ -64,142 +69,135 @@ class Redactor:
         patterns: Mapping[str, str] = _NO_PATTERNS,
         keys: Iterable[str] = (),
         callables: Iterable[Callable[[str], str]] = (),
-        action: Action = "mask",
-        hash_key: str | bytes | None = None,
+        action: ActionName = "mask",
+        hash_key: str | bytes | HashKey | None = None,
+        preset: str = DEFAULT_PRESET,
+        rules: Iterable[PolicyRule] = (),
+        time_budget_ms: int = DEFAULT_BUDGET_MS,
     ) -> None:
-        names = policy.selected(detectors)
-        own_keys = policy.checked_keys(keys)
-        is_sensitive = sensitive_names(own_keys, default="secret" in names)
-        own_rules = policy.pattern_rules(patterns)
-        rules = [
-            *policy.default_rules(names),
-            *policy.secret_rules(names, own_keys, is_sensitive),
-            *own_rules,
-        ]
-        self._callables = policy.checked_callables(callables)
-        self._action = action
-        self._replace = replacement(action, hash_key)
-        self._tokens = OwnTokens(
-            [*policy.RULE_NAMES, SECRET, _UNKNOWN_TYPE, _WALK, *patterns]
-            + [name for name, _ in self._callables],
-            action,
+        one_of("preset", preset, PRESETS)
+        start = PRESETS[preset]
+        self._policy = Policy(
+            start.detectors if detectors is None else detectors,
+            [*rules, *_short_rules(patterns, keys, callables), *start.rules],
+            Action(action),
+            _hash_key(hash_key),
+            time_budget_ms,
         )
-        self._engine = Engine(rules, action, self._replace, self._tokens)
-        # Inside JSON text the user's patterns may also look at the text as it is written.
-        self._own = Engine(own_rules, action, self._replace, self._tokens) if own_rules else None
-        if own_rules:
-            self._engine.compile()  # a policy that cannot work is refused here and not later
-        knows_phones = any(rule.family == PHONE for rule in rules)
-        knows_names = "secret" in names or own_keys or knows_phones
-        self._name_words = [*own_keys, *PHONE_WORDS] if knows_names else None
-        self._label = lru_cache(maxsize=4096)(self._labels(is_sensitive, knows_phones))
-        self._summary = f"{len(rules)} rules, {len(self._callables)} callables, action={action!r}"
+        self._replace = Replacer(self._policy.hash_key)
+        self._tokens = OwnTokens(self._policy.token_names, self._policy.partial_names)
+        self._totals = Totals()
+        self._rules_of = lru_cache(maxsize=256)(self._place_rules)
+        self._anywhere = self._scrubber(None)
+        #: What redacts in every place alike; None when the policy makes a difference.
+        self.everywhere = None if self._policy.has_places else self._anywhere
+        # An application has a few dozen keys; what a collector receives may have any number.
+        self._of_place = lru_cache(maxsize=1024)(self._scrubber)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Redactor:
+        """Read a policy from a TOML file; its keys are described in the README beside this module.
+
+        Raises:
+            RedactionPolicyError: The file cannot be used; the text names file, rule and reason.
+        """
+        from otelchain.redaction.policy_file import read_policy
+
+        return read_policy(path)
+
+    def __repr__(self) -> str:
+        return f"<Redactor: {self.summary()}>"
+
+    def summary(self) -> str:
+        """Say in a line what the policy does; for a person."""
+        return str(self._policy)
 
     @property
     def reads_json_text(self) -> bool:
-        """Whether `text` finds in JSON text all that `value` finds in the tree it stands for.
+        """Whether `text` finds in JSON text all that `value` finds in the tree it stands for."""
+        return self._anywhere.reads_json_text
 
-        So with the bundled rules. A pattern of the user may be bound to the ends of a text, and a
-        callable is meant for the strings inside.
-        """
-        return self._own is None and not self._callables
+    def at(self, place: Place) -> Scrubber:
+        """Give what redacts in a place: same methods, with the rules that apply there."""
+        return self._of_place(place)
 
-    @cached_property
-    def _may_name_secrets(self) -> Callable[[str], bool]:
-        if self._name_words is None:
-            return lambda text: False  # noqa: ARG005 - no name is sensitive
-        import re2  # when something is to be redacted
-
-        search = re2.compile(names_pattern(self._name_words).encode()).search
-        return lambda text: search(text.encode(errors="replace")) is not None
-
-    def __repr__(self) -> str:
-        return f"<Redactor: {self._summary}>"
-
-    def text(self, text: str) -> str:
+    def text(self, text: str, tally: Tally | None = None) -> str:
         """Give the text without what the policy finds; JSON text stays JSON.
+
+        Where the text stands is not known here: rules that are bound to a place apply, unless they
+        keep something.
+
+        Args:
+            text: Any text.
+            tally: Told of every finding, beside the redactor's own count.
 
         >>> Redactor().text('{"card": 4111111111111111}')
         '{"card": "[REDACTED:card]"}'
         """
-        try:
-            return self._text(text)
-        except Exception:  # noqa: BLE001 (fail closed; the error may hold the value)
-            return failed(_WALK)
+        return self._anywhere.text(text, tally)
 
-    def value(self, tree: Any) -> Any:
+    def value(self, tree: Any, tally: Tally | None = None) -> Any:
         """Give a JSON-like tree without what the policy finds.
 
         The same object when nothing was found, else a copy: the same shape, with strings (and
         numbers that are identifiers) replaced, tuples as lists. Names of dicts are redacted
         too and stay different from each other. What is not of a JSON type is replaced.
 
+        Args:
+            tree: Any tree.
+            tally: Told of every finding, beside the redactor's own count.
+
         >>> Redactor().value({"to": ["bob@example.com", 4111111111111111]})
         {'to': ['[REDACTED:email]', '[REDACTED:card]']}
         """
-        try:
-            if self._is_clean(tree):
-                return tree
-            removes = self._action == "remove"
-            copy, changed = rebuild(tree, self._leaf, self._label, drop_secrets=removes)
-        except Exception:  # noqa: BLE001 (fail closed; the error may hold the value)
-            return failed(_WALK)
-        return copy if changed else tree
+        return self._anywhere.value(tree, tally)
 
-    def _labels(
-        self, is_sensitive: Callable[[str], bool], knows_phones: bool
-    ) -> Callable[[str], str]:
-        def label(name: str) -> str:
-            name = self._tokens.blanked(name)
-            if is_sensitive(name):
-                return SECRET
-            return PHONE if knows_phones and PHONE_WORDS.intersection(words(name)) else ""
+    def find(self, value: Any, place: Place | None = None) -> list[Found]:
+        """Tell what the policy finds in a text or tree, and where; never the value.
 
-        return label
+        >>> Redactor().find("mail bob@example.com")
+        [Found(rule='email', start=5, end=20, path='')]
+        """
+        return self.findings(value, place).found
 
-    def _is_clean(self, tree: Any) -> bool:
-        if self._callables:
-            return False
-        try:
-            texts, names = texts_and_names(tree)
-            texts.extend(names)
-            return not any(map(self._label, names)) and self._engine.are_clean(texts)
-        except TypeError:  # not a JSON type, or a name that is not text
-            return False
+    def findings(self, value: Any, place: Place | None = None) -> Findings:
+        """Do as `find` does, with the redacted value and the rules that failed."""
+        rules = self._rules_of(self._policy.applying(place))
+        return findings_in(rules, value, place.key if place else "")
 
-    def _text(self, text: str) -> str:
-        is_json = looks_like_json(text)
-        if not self._engine.is_clean(text) or (is_json and self._may_name_secrets(text)):
-            as_json = redact_json(text, self.value) if is_json else None
-            if as_json is None:
-                text = self._engine.redact(text)
-            else:
-                text = self._own.redact(as_json) if self._own else as_json
-        for name, function in self._callables:
-            text = _called(name, function, text)
-        return text
+    def counts(self) -> RedactionCounts:
+        """Count what each rule replaced so far, and on how many texts it failed."""
+        return self._totals.counts()
 
-    def _leaf(self, leaf: Any, label: str) -> Any:
-        if leaf is None or isinstance(leaf, bool):
-            return leaf
-        if not isinstance(leaf, (str, int, float)):
-            return failed(_UNKNOWN_TYPE)
-        text = leaf if isinstance(leaf, str) else number_text(leaf)
-        cleaned = self._labelled(text, label) if label else self._text(text)
-        return leaf if cleaned == text else cleaned
+    def _scrubber(self, place: Place | None) -> Scrubber:
+        if place is not None and self.everywhere is not None:
+            return self.everywhere
+        rules = self._rules_of(self._policy.applying(place))
+        return Scrubber(rules, self._totals, place.key if place else "")
 
-    def _labelled(self, text: str, label: str) -> str:
-        if label == PHONE:
-            value = compact(text)
-            return self._replace(PHONE, value) if is_plausible(text) else self._text(text)
-        left = outside(Span(0, len(text)), self._tokens.spans(text))
-        is_done = all(not text[start:end].strip() for start, end in left)
-        return text if is_done else self._replace(SECRET, text)
+    def _place_rules(self, applying: tuple[int, ...]) -> PlaceRules:
+        chosen = self._policy.chosen(applying)
+        budget_seconds = self._policy.budget_ms / 1_000
+        return PlaceRules(chosen, self._replace, self._tokens, budget_seconds)
 
 
-def _called(name: str, function: Callable[[str], str], text: str) -> str:
-    try:
-        result = function(text)
-    except Exception:  # noqa: BLE001 (fail closed; the error may hold the value)
-        return failed(name)
-    return result if isinstance(result, str) else failed(name)
+def _short_rules(
+    patterns: Mapping[str, str], keys: Iterable[str], callables: Iterable[Callable[[str], str]]
+) -> Iterable[PolicyRule]:
+    if isinstance(keys, str):
+        check_texts("keys", keys)
+    for name, pattern in patterns.items():
+        yield PolicyRule(name=name, pattern=pattern)
+    own_keys = tuple(keys)
+    if own_keys:
+        yield PolicyRule(keys=own_keys)
+    for position, function in enumerate(callables, start=1):
+        if not callable(function):
+            raise RedactionPolicyError(
+                f"redaction callable {position} is not callable: {function!r}"
+            )
+        yield PolicyRule(callable=function)
+
+
+def _hash_key(key: str | bytes | HashKey | None) -> HashKey | None:
+    return key if key is None or isinstance(key, HashKey) else HashKey(key)

@@ -1,22 +1,38 @@
-"""What is put in place of a secret: a mask, a keyed hash, or nothing."""
+"""What is put in place of a secret: a mask, a keyed hash, its end, its size, nothing."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple, get_args
 
 from otelchain.errors import RedactionPolicyError
+from otelchain.redaction.hash_keys import DIGITS_PATTERN, ID_PATTERN, HashKey
 from otelchain.redaction.rules import Span
 
-Action = Literal["mask", "hash", "remove"]
-Replace = Callable[[str, str], str]  # rule name, canonical value → replacement
+ActionName = Literal["mask", "hash", "remove", "partial", "withhold", "keep"]
+ACTIONS: tuple[str, ...] = get_args(ActionName)
 
-HASH_HEX_DIGITS = 16
+MAX_KEPT = 8
 _BLANK = "\x1a"  # SUBSTITUTE: no letter, digit, space or quote
+
+
+class Action(NamedTuple):
+    """What happens to what a rule found.
+
+    Attributes:
+        name: ``mask`` writes ``[REDACTED:rule]``, ``hash`` writes ``[rule:key id:digits]``,
+            ``partial`` writes ``[rule:***1111]``, ``remove`` writes nothing, ``withhold`` writes
+            the size, ``keep`` leaves it.
+        keep_last: Letters and digits that ``partial`` shows; 1 to 8, never more than half of them.
+    """
+
+    name: str = "mask"
+    keep_last: int = 4
+
+
+MASK, KEEP = Action("mask"), Action("keep")
 
 
 def failed(name: str) -> str:
@@ -28,48 +44,71 @@ def failed(name: str) -> str:
     return f"<redaction failed: {name}>"
 
 
-def replacement(action: Action, hash_key: str | bytes | None) -> Replace:
-    """Make the function that writes replacements.
+class Replacer:
+    """Writes replacements.
 
-    Raises:
-        RedactionPolicyError: Unknown action, or a hash without a usable key.
+    Args:
+        hash_key: None where nothing is hashed.
     """
-    if action not in get_args(Action):
-        known = ", ".join(get_args(Action))
-        raise RedactionPolicyError(f"redaction action {action!r} is unknown; use one of: {known}")
-    if action == "hash":
-        return _hashing(_key_bytes(hash_key))
-    if action == "remove":
-        return lambda _name, _value: ""
-    return lambda name, _value: f"[REDACTED:{name}]"
+
+    def __init__(self, hash_key: HashKey | None) -> None:
+        self._hash_key = hash_key
+
+    def __call__(self, action: Action, rule: str, value: str) -> str:
+        """Give what stands for a value, in the spelling that its rule makes canonical."""
+        if action.name == "hash":
+            return f"[{rule}:{self._hashed(value)}]"
+        if action.name == "partial":
+            tail = last_characters(value, action.keep_last)
+            return f"[{rule}:***{tail}]" if tail else f"[REDACTED:{rule}]"
+        if action.name == "remove":
+            return ""
+        if action.name == "withhold":
+            return self.withheld(value)
+        return f"[REDACTED:{rule}]"
+
+    def withheld(self, value: str) -> str:
+        """Name a value by its size, and its hash where there is a key."""
+        size = len(value.encode("utf-8", "surrogatepass"))
+        key = f", {self._hashed(value)}" if self._hash_key else ""
+        return f"[withheld: {size} bytes{key}]"
+
+    def _hashed(self, value: str) -> str:
+        if self._hash_key is None:
+            raise RedactionPolicyError("a hash needs a key")  # policies without one are refused
+        return f"{self._hash_key.id}:{self._hash_key.digits(value)}"
 
 
-def _key_bytes(hash_key: str | bytes | None) -> bytes:
-    if not isinstance(hash_key, (str, bytes)) or not hash_key:
-        raise RedactionPolicyError(
-            'action="hash" needs hash_key: without a secret key, hashes of short values can be '
-            "looked up; pass the same key wherever equal values should give equal tokens"
-        )
-    return hash_key.encode("utf-8", "surrogatepass") if isinstance(hash_key, str) else hash_key
+def last_characters(value: str, number: int) -> str:
+    """Give the last letters and digits of a value; none where they would be more than half of it.
 
-
-def _hashing(key: bytes) -> Replace:
-    def replace(name: str, value: str) -> str:
-        message = value.encode("utf-8", "surrogatepass")
-        digest = hmac.new(key, message, hashlib.sha256).hexdigest()
-        return f"[{name}:{digest[:HASH_HEX_DIGITS]}]"
-
-    return replace
+    >>> last_characters("4111 1111 1111 1234", 4), last_characters("hunter2", 4)
+    ('1234', '')
+    """
+    plain = [char for char in value if char.isalnum()]
+    return "".join(plain[-number:]) if len(plain) >= 2 * number else ""
 
 
 class OwnTokens:
-    """Finds replacements made earlier, which no rule may touch again."""
+    """Finds replacements made earlier, which no rule may touch again.
 
-    def __init__(self, names: Iterable[str], action: Action) -> None:
+    Hashes of every key id are among them, so that a rotated key leaves old tokens as they are.
+
+    Args:
+        names: What may stand in a token as the rule.
+        partial: Rules of which the last characters are shown, and how many.
+    """
+
+    def __init__(self, names: Iterable[str], partial: Mapping[str, int]) -> None:
         known = "|".join(sorted(map(re.escape, set(names)), key=len, reverse=True))
-        shapes = [rf"\[REDACTED:(?:{known})\]", rf"<redaction failed: (?:{known})>"]
-        if action == "hash":  # elsewhere the shape could hide a number
-            shapes.append(rf"\[(?:{known}):[0-9a-f]{{{HASH_HEX_DIGITS}}}\]")
+        hashed = f"{ID_PATTERN}:{DIGITS_PATTERN}"
+        shapes = [
+            rf"\[REDACTED:(?:{known})\]",
+            rf"<redaction failed: (?:{known})>",
+            rf"\[(?:{known}):{hashed}\]",
+            rf"\[withheld: [0-9]{{1,9}} bytes(?:, {hashed})?\]",
+        ]
+        shapes += [rf"\[{re.escape(name)}:\*\*\*\w{{{n}}}\]" for name, n in partial.items()]
         self._pattern = re.compile("|".join(shapes))
 
     def spans(self, text: str) -> list[Span]:
@@ -83,6 +122,11 @@ class OwnTokens:
         if "[" not in text and "<" not in text:
             return text
         return self._pattern.sub(lambda match: _BLANK * len(match.group()), text)
+
+    def cover(self, text: str) -> bool:
+        """Tell whether nothing but replacements, white space and quotes is in a text."""
+        left = outside(Span(0, len(text)), self.spans(text))
+        return all(not text[start:end].strip(' \t\r\n"') for start, end in left)
 
 
 def _end(span: Span) -> int:

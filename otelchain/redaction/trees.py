@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-Label = Callable[[str], str]  # name of a dict entry → rule its value falls under, or ""
-Clean = Callable[[Any, str], Any]  # leaf, label of the names above it → leaf
+from collections.abc import Hashable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 SECRET, PHONE = "secret", "phone"
+
+Above = TypeVar("Above", bound=Hashable)
+
+
+class Walk(Protocol[Above]):
+    """What is done on the way; ``Above`` is what the names above a value say about it.
+
+    ``leaf`` and ``name`` give what replaces a leaf and a dict's name, ``whole`` what replaces a
+    container with all that is in it (None to walk on). ``below``, ``at`` and ``unnamed`` give what
+    holds for an entry of a dict, for a place in a list, and where names above say nothing.
+    ``drops`` tells whether an entry goes with its name.
+    """
+
+    def leaf(self, leaf: Any, above: Above) -> Any: ...  # noqa: D102
+    def name(self, name: Any, above: Above) -> Any: ...  # noqa: D102
+    def whole(self, node: Any, above: Above) -> str | None: ...  # noqa: D102
+    def below(self, above: Above, name: str, *, is_text: bool) -> Above: ...  # noqa: D102
+    def at(self, above: Above, place: int) -> Above: ...  # noqa: D102
+    def unnamed(self, above: Above) -> Above: ...  # noqa: D102
+    def drops(self, above: Above) -> bool: ...  # noqa: D102
 
 
 class Rebuilt(NamedTuple):
@@ -45,53 +62,62 @@ def texts_and_names(tree: Any) -> tuple[list[str], set[str]]:
 
 
 def number_text(number: float) -> str:
-    """Write a number as its digits, also when JSON made a float of it.
+    """Write a number as its digits, also when JSON made a float of it; true and false as JSON does.
 
     >>> number_text(4111111111111111.0), number_text(0.25)
     ('4111111111111111', '0.25')
     """
+    if isinstance(number, bool):
+        return str(number).lower()
     if isinstance(number, float) and number.is_integer() and abs(number) < 1e21:
         return str(int(number))
     return repr(number)
 
 
-def rebuild(tree: Any, clean: Clean, label: Label, *, drop_secrets: bool) -> Rebuilt:
-    """Copy a tree, top down, with every leaf and every name cleaned."""
+def rebuild(tree: Any, walk: Walk[Above], above: Above) -> Rebuilt:
+    """Copy a tree, top down, with every leaf and every name cleaned.
+
+    Args:
+        tree: What to copy.
+        walk: What to do.
+        above: What holds at the root.
+    """
     root = [tree]
-    rest: list[tuple[Any, Any, str]] = [(root, 0, "")]
+    rest: list[tuple[Any, Any, Above]] = [(root, 0, above)]
     changed = False
     while rest:
         parent, at, above = rest.pop()
         node = parent[at]
-        if isinstance(node, dict):
-            entries = _entries(node, clean, label, above, drop_secrets=drop_secrets)
+        if not isinstance(node, (dict, list, tuple)):
+            parent[at] = walk.leaf(node, above)
+            changed = changed or parent[at] is not node
+            continue
+        whole = walk.whole(node, above)
+        if whole is not None:
+            parent[at] = whole
+            changed = True
+        elif isinstance(node, dict):
+            entries = _entries(node, walk, above)
             parent[at] = {name: node[old] for name, old, _ in entries}
             rest.extend((parent[at], name, below) for name, _, below in entries)
             changed = changed or list(node) != list(parent[at])
-        elif isinstance(node, (list, tuple)):
-            parent[at] = list(node)
-            rest.extend((parent[at], place, above) for place in range(len(node)))
         else:
-            parent[at] = clean(node, above)
-            changed = changed or parent[at] is not node
+            parent[at] = list(node)
+            rest.extend((parent[at], place, walk.at(above, place)) for place in range(len(node)))
     return Rebuilt(root[0], changed)
 
 
-def _entries(
-    node: dict[Any, Any], clean: Clean, label: Label, above: str, *, drop_secrets: bool
-) -> list[tuple[Any, Any, str]]:
-    """List new name, old name and label of a dict's entries; no two names become one."""
-    if _is_placeholder(node):
-        return [(old, old, "") for old in node]
-    entries: list[tuple[Any, Any, str]] = []
+def _entries(node: dict[Any, Any], walk: Walk[Above], above: Above) -> list[tuple[Any, Any, Above]]:
+    """List new name, old name and what holds below it; no two names become one."""
+    if is_placeholder(node):
+        return [(old, old, walk.unnamed(above)) for old in node]
+    entries: list[tuple[Any, Any, Above]] = []
     taken: set[Any] = set()
     for old in node:
-        new = clean(old, "")
+        new = walk.name(old, above)
         # Judged by the name without its secrets, so that a second pass judges the same.
-        below = above or (label(new) if isinstance(new, str) else "")
-        if below == SECRET and old == "token" and "logprob" in node:
-            below = ""  # a model's log probabilities: the token is a piece of text
-        if below == SECRET and drop_secrets:
+        below = walk.below(above, str(new), is_text=is_piece_of_text(node, old))
+        if walk.drops(below):
             continue
         new = _unique(new, old, node, taken)
         taken.add(new)
@@ -107,7 +133,12 @@ def _unique(new: Any, old: Any, node: dict[Any, Any], taken: set[Any]) -> Any:
     return name
 
 
-def _is_placeholder(node: dict[Any, Any]) -> bool:
+def is_piece_of_text(node: dict[Any, Any], name: Any) -> bool:
+    """Tell the token of a model's log probability from a credential."""
+    return name == "token" and "logprob" in node
+
+
+def is_placeholder(node: dict[Any, Any]) -> bool:
     """Tell LangChain's serialised secret: it names an environment variable and holds nothing.
 
     Source: ``SerializedSecret`` in ``langchain_core.load.serializable``.

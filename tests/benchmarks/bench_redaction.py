@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from otelchain import Redactor
+from otelchain.redaction import PolicyRule
 
 REPEATS = 9
 SENTENCE = "The retriever found three passages, and the model answered from the second of them. "
@@ -36,6 +37,8 @@ def microseconds(call: Callable[[], Any], calls: int) -> float:
 
 def main() -> None:
     redactor = Redactor()
+    path = PolicyRule(name="customer", paths=["metadata.customer.*"], action="remove")
+    with_path = Redactor(rules=[path])
     plain = (SENTENCE * 13)[:1024]
     tree = messages(plain)
     long = SENTENCE * (5_000_000 // len(SENTENCE))
@@ -43,6 +46,7 @@ def main() -> None:
         "text(), 1 KB without findings": (lambda: redactor.text(plain), 2_000),
         "text(), 1 KB of Chinese": (lambda: redactor.text(CHINESE * 13), 2_000),
         "value(), four messages, 1 KB": (lambda: redactor.value(tree), 2_000),
+        "the same with a rule for a path": (lambda: with_path.value(tree), 1_000),
         "text(), 1 KB with an e-mail": (lambda: redactor.text(plain + " bob@example.com"), 500),
         "text(), 1 KB with api_key=": (lambda: redactor.text(plain + " api_key=s3cr3t9"), 500),
         "text(), 5 MB without findings": (lambda: redactor.text(long), 1),
