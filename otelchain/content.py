@@ -55,6 +55,10 @@ class ContentGate:
         self.capture = capture
         self.max_value_bytes = max_value_bytes
 
+    def without_content(self) -> "ContentGate":
+        """Make the gate of runs whose content is switched off."""
+        return ContentGate(self.redactor, capture=False, max_value_bytes=self.max_value_bytes)
+
     def json(self, key: str, value: object) -> Attributes:
         """Content as JSON text under one key, with a mark when the budget cut it."""
         if not self.capture:

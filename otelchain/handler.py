@@ -114,14 +114,14 @@ class OtelCallbackHandler(_Base):
         capture = settings.capture_content if capture_content is None else capture_content
         self.run_inline = run_inline
         self._reported: set[str] = set()
-        self._gate = ContentGate(
+        gate = ContentGate(
             redactor or Redactor(), capture=capture, max_value_bytes=settings.max_value_bytes
         )
         # Kept: the table of open runs lives as long as its provider, which a tracer does not hold.
         self._provider = tracer_provider or current_provider()
         tracer = self._provider.get_tracer("otelchain", __version__)
         runs = lifetime.table_of(self._provider)
-        self._recorder = RunRecorder(tracer, self._gate, runs, settings, meter_provider)
+        self._recorder = RunRecorder(tracer, gate, runs, settings, meter_provider)
 
     def stats(self) -> HandlerStats:
         """Count what this handler has seen and lost, since it was made."""
@@ -136,12 +136,12 @@ class OtelCallbackHandler(_Base):
         if is_answer(inputs):
             start = start._replace(answers=True)
 
-        def payload() -> Attributes:
+        def payload(gate: ContentGate) -> Attributes:
             # A stream's input is a placeholder here; the real one comes with the end.
             deferred = event.get("defers_inputs")
-            found = {} if deferred else payloads.chain_input(self._gate, inputs)
+            found = {} if deferred else payloads.chain_input(gate, inputs)
             if start.run_type == "prompt":
-                found.update(payloads.template(self._gate, serialized))
+                found.update(payloads.template(gate, serialized))
             return found
 
         self._recorder.start(start, payload)
@@ -150,16 +150,14 @@ class OtelCallbackHandler(_Base):
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **event: Any) -> None:
         """End a run; a graph that paused for a human ends as interrupted."""
         self._recorder.end(
-            run_id, lambda: self._deferred_input(event) | payloads.chain_output(self._gate, outputs)
+            run_id,
+            lambda gate: _deferred_input(gate, event) | payloads.chain_output(gate, outputs),
         )
 
     @_guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
         """End a run that raised; control flow is told apart from failure."""
-        self._recorder.fail(run_id, error, lambda: self._deferred_input(event))
-
-    def _deferred_input(self, event: Mapping[str, Any]) -> Attributes:
-        return payloads.chain_input(self._gate, event["inputs"]) if "inputs" in event else {}
+        self._recorder.fail(run_id, error, lambda gate: _deferred_input(gate, event))
 
     # --- models -------------------------------------------------------------------------------
 
@@ -169,8 +167,8 @@ class OtelCallbackHandler(_Base):
         start = run_start("chat_model", serialized, event)
         self._recorder.start(
             start,
-            lambda: payloads.prompt(
-                self._gate, start, (message_json(one) for group in messages for one in group)
+            lambda gate: payloads.prompt(
+                gate, start, (message_json(one) for group in messages for one in group)
             ),
         )
 
@@ -179,7 +177,7 @@ class OtelCallbackHandler(_Base):
         """Start a text completion model's run; LangChain calls this once per prompt."""
         start = run_start("llm", serialized, event)
         self._recorder.start(
-            start, lambda: payloads.prompt(self._gate, start, map(prompt_json, prompts))
+            start, lambda gate: payloads.prompt(gate, start, map(prompt_json, prompts))
         )
 
     @_guarded
@@ -197,7 +195,7 @@ class OtelCallbackHandler(_Base):
     @_guarded
     def on_llm_end(self, response: Any, *, run_id: UUID, **event: Any) -> None:
         """End a model's run with its answer, usage and finish reasons."""
-        self._recorder.end(run_id, lambda: payloads.answer(self._gate, response))
+        self._recorder.end(run_id, lambda gate: payloads.answer(gate, response))
 
     @_guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
@@ -205,7 +203,7 @@ class OtelCallbackHandler(_Base):
         response = event.get("response")
         partial = response is not None and any(response.generations)
         self._recorder.fail(
-            run_id, error, lambda: payloads.answer(self._gate, response) if partial else {}
+            run_id, error, lambda gate: payloads.answer(gate, response) if partial else {}
         )
 
     # --- tools --------------------------------------------------------------------------------
@@ -217,7 +215,7 @@ class OtelCallbackHandler(_Base):
         call_id = event.get("tool_call_id")
         self._recorder.start(
             run_start("tool", serialized, event),
-            lambda: payloads.tool_call(self._gate, arguments, call_id, serialized),
+            lambda gate: payloads.tool_call(gate, arguments, call_id, serialized),
         )
 
     @_guarded
@@ -226,7 +224,7 @@ class OtelCallbackHandler(_Base):
         handled = getattr(output, "status", None) == "error"
         self._recorder.end(
             run_id,
-            lambda: payloads.tool_result(self._gate, output),
+            lambda gate: payloads.tool_result(gate, output),
             status.HANDLED_ERROR if handled else status.OK,
         )
 
@@ -241,13 +239,13 @@ class OtelCallbackHandler(_Base):
     def on_retriever_start(self, serialized: Any, query: str, **event: Any) -> None:
         """Start a retriever's run."""
         self._recorder.start(
-            run_start("retriever", serialized, event), lambda: payloads.query(self._gate, query)
+            run_start("retriever", serialized, event), lambda gate: payloads.query(gate, query)
         )
 
     @_guarded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **event: Any) -> None:
         """End a retriever's run with its documents; their number, ids and scores are no content."""
-        self._recorder.end(run_id, lambda: payloads.documents(self._gate, documents))
+        self._recorder.end(run_id, lambda gate: payloads.documents(gate, documents))
 
     @_guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
@@ -259,30 +257,30 @@ class OtelCallbackHandler(_Base):
     @_guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **event: Any) -> None:
         """Note an event that the application dispatched."""
-        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, data))
+        self._recorder.note(run_id, name, lambda gate: payloads.event(gate, data))
 
     @_guarded
     def on_retry(self, retry_state: Any, *, run_id: UUID, **event: Any) -> None:
         """Note a retry inside a legacy model; other retries are runs of their own."""
         attempt = int(getattr(retry_state, "attempt_number", 0))
-        self._recorder.note(run_id, names.RETRY_EVENT, lambda: {names.RETRY_ATTEMPT: attempt})
+        self._recorder.note(run_id, names.RETRY_EVENT, lambda _: {names.RETRY_ATTEMPT: attempt})
 
     @_guarded
     def on_text(self, text: str, *, run_id: UUID, **event: Any) -> None:
         """Note a text that a legacy chain reported."""
-        self._recorder.note(run_id, names.TEXT_EVENT, lambda: payloads.event(self._gate, text))
+        self._recorder.note(run_id, names.TEXT_EVENT, lambda gate: payloads.event(gate, text))
 
     @_guarded
     def on_agent_action(self, action: Any, *, run_id: UUID, **event: Any) -> None:
         """Note what a legacy agent decided to do."""
         name = names.AGENT_ACTION_EVENT
-        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, action))
+        self._recorder.note(run_id, name, lambda gate: payloads.event(gate, action))
 
     @_guarded
     def on_agent_finish(self, finish: Any, *, run_id: UUID, **event: Any) -> None:
         """Note how a legacy agent finished."""
         name = names.AGENT_FINISH_EVENT
-        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, finish))
+        self._recorder.note(run_id, name, lambda gate: payloads.event(gate, finish))
 
     @_guarded
     def on_interrupt(self, event: Any) -> None:
@@ -303,6 +301,10 @@ class OtelCallbackHandler(_Base):
             self._reported.add(kind)
             # The text of the error may hold content of the application.
             _log.error("otelchain could not record a run (%s); the application goes on", kind)
+
+
+def _deferred_input(gate: ContentGate, event: Mapping[str, Any]) -> Attributes:
+    return payloads.chain_input(gate, event["inputs"]) if "inputs" in event else {}
 
 
 if _Base is not BaseCallbackHandler:

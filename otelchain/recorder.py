@@ -21,19 +21,32 @@ from otelchain import (
     status,
     unreported,
     usage_facts,
+    withheld,
 )
 from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate, name_texts, text_length
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
-from otelchain.run_facts import RunStart, span_kind, span_name, start_attributes
+from otelchain.run_facts import (
+    RunStart,
+    span_kind,
+    span_name,
+    start_attributes,
+    withholds_content,
+)
 from otelchain.runs import OpenRun, OpenRuns
 from otelchain.settings import HandlerSettings
 
 _log = logging.getLogger("otelchain")
 
-Payload = Callable[[], Attributes]
-"""Called only when the span records, so an unsampled run costs no serialising."""
+Payload = Callable[[ContentGate], Attributes]
+"""Called only when the span records, so an unsampled run costs no serialising. With the gate of
+its run, since content may be off for one run and on for the next."""
+
+
+def _no_payload(gate: ContentGate) -> Attributes:  # noqa: ARG001 - a Payload
+    return {}
+
 
 # The keys of opentelemetry.instrumentation.utils.suppress_instrumentation: today's and the old one.
 _SUPPRESSED = frozenset({_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"})
@@ -60,6 +73,7 @@ class RunRecorder:
     ) -> None:
         self.tracer = tracer
         self.gate = gate
+        self._closed_gate = gate.without_content()
         self.runs = runs
         self.started = 0
         self.dropped = 0
@@ -97,14 +111,17 @@ class RunRecorder:
             ambient_run.entered_retriever(run)
         try:
             if run.span.is_recording():
-                self._describe_start(run, payload())
+                self._describe_start(run, payload(self._gate_of(run)))
         finally:
             if start.parent_run_id is None:
                 unreported.watch(run, self.runs, self.end_unreported)
             self._end_overdue()
 
     def _started(self, start: RunStart) -> OpenRun:
-        attributes = start_attributes(start, self.gate)
+        closed = withholds_content(start) or (
+            start.parent_run_id is not None and self.runs.is_closed(start.parent_run_id)
+        )
+        attributes = start_attributes(start, self._closed_gate if closed else self.gate)
         context = self._parent_context(start, attributes)
         if self._openinference:  # a sampler may want to know the kind
             attributes.update(openinference(attributes))
@@ -117,12 +134,20 @@ class RunRecorder:
         )
         if not span.get_span_context().is_valid:
             self._say_once_that_spans_go_nowhere()
+        run.closed = closed
         run.streams, run.batch_size = start.streams, start.batch_size
         run.task = unreported.current_task()
         run.thread = interrupt_links.graph_thread(start.name, start.metadata)
         if start.answers and run.thread is not None:
             run.answered = self.runs.links.waiting(run.thread)
         return run
+
+    def _gate_of(self, run: OpenRun) -> ContentGate:
+        return self._closed_gate if run.closed else self.gate
+
+    def _gate_of_error(self, run: OpenRun, error: BaseException) -> ContentGate:
+        below = withheld.comes_from_below(run, error)
+        return self._closed_gate if below else self._gate_of(run)
 
     def _say_once_that_spans_go_nowhere(self) -> None:
         if not self._told and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
@@ -186,11 +211,12 @@ class RunRecorder:
         run.span.set_attribute(names.GEN_AI_REQUEST_STREAM, True)
         run.span.set_attribute(names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, run.first_chunk_seconds)
 
-    def note(self, run_id: UUID, event: str, payload: Payload = dict) -> None:
+    def note(self, run_id: UUID, event: str, payload: Payload = _no_payload) -> None:
         """Add an event to an open run's span."""
         run = self._own(run_id)
         if run is not None and run.span.is_recording():
-            run.span.add_event(self.gate.fact(event), self._within_budget(run, payload()))
+            found = self._within_budget(run, payload(self._gate_of(run)))
+            run.span.add_event(self.gate.fact(event), found)
 
     def interrupt(self, run_id: UUID, event: Any) -> None:
         """Mark a graph's run as waiting for a human; LangGraph then reports a normal end."""
@@ -199,7 +225,9 @@ class RunRecorder:
             return
         run.interrupted = True
         run.span.set_attributes(self.gate.facts(interrupt_links.interrupt_facts(event)))
-        run.span.set_attributes(span_end.interrupts(event.interrupts, self.gate))
+        asked_below = withheld.asks(run, withheld.interrupt_ids(event.interrupts))
+        gate = self._closed_gate if asked_below else self._gate_of(run)
+        run.span.set_attributes(span_end.interrupts(event.interrupts, gate))
         if run.thread is not None:
             self.runs.links.interrupted(run.thread, event, run.span.get_span_context())
 
@@ -227,7 +255,8 @@ class RunRecorder:
         if graph is not None and graph.thread is not None:
             graph.interrupted = True
             graph.questions += span_end.questions_of(error)
-            graph.span.set_attributes(span_end.interrupts(graph.questions, self.gate))
+            gate = self._gate_of_error(graph, error)
+            graph.span.set_attributes(span_end.interrupts(graph.questions, gate))
             self.runs.links.waits(graph.thread, graph.span.get_span_context())
 
     def _own(self, run_id: UUID) -> OpenRun | None:
@@ -242,11 +271,13 @@ class RunRecorder:
         found: Attributes = {}
         try:
             if run.span.is_recording():
-                found = payload()
+                # An interrupted graph returns the question of its nodes, too.
+                asked_below = run.interrupted and run.withheld
+                found = payload(self._closed_gate if asked_below else self._gate_of(run))
         finally:
             self._finish(run, status.INTERRUPTED if run.interrupted else how, found)
 
-    def fail(self, run_id: UUID, error: BaseException, payload: Payload = dict) -> None:
+    def fail(self, run_id: UUID, error: BaseException, payload: Payload = _no_payload) -> None:
         """End a run that raised, and what it left open."""
         run = self.runs.pop(run_id, self)
         if run is None:
@@ -254,11 +285,13 @@ class RunRecorder:
         how = status.of_error(error)
         found: Attributes = {}
         try:
+            if run.closed:
+                withheld.hand_up(run, error, self.runs)
             if how == status.INTERRUPTED:
                 self._pause_graph(run, error)
             if run.span.is_recording():
-                found = payload()
-                span_end.describe_error(run.span, error, how, self.gate)
+                found = payload(self._gate_of(run))
+                span_end.describe_error(run.span, error, how, self._gate_of_error(run, error))
         finally:
             if how == status.ERROR:
                 found[names.ERROR_TYPE] = span_end.type_name(error)

@@ -60,6 +60,10 @@ class OpenRun:
     streams: bool = False
     """Reported as a stream at its start."""
     batch_size: int = 1
+    closed: bool = False
+    """Its content is switched off, for it or above it; so it is for what starts below."""
+    withheld: "set[object] | None" = None
+    """Errors and interrupts that come from such a run below; see `otelchain.withheld`."""
     task: "asyncio.Task[Any] | None" = None
     """The task that it was started in."""
     watcher: "Callable[[asyncio.Task[Any]], object] | None" = None
@@ -90,6 +94,8 @@ class OpenRuns:
         self._runs: OrderedDict[int, OpenRun] = OrderedDict()
         self._root_retrievers: dict[int, OpenRun] = {}
         self._ended: OrderedDict[int, SpanContext] = OrderedDict()
+        self._ended_closed: set[int] = set()
+        self._forgot_closed = False
         self._claimed: set[int] = set()
         self._adds_until_look = _ADDS_BETWEEN_LOOKS
         self._lock = Lock()
@@ -151,6 +157,14 @@ class OpenRuns:
     def ended_context(self, run_id: UUID) -> SpanContext | None:
         """Find the span context of a run that ended not long ago."""
         return self._ended.get(run_id.int)
+
+    def is_closed(self, run_id: UUID) -> bool:
+        """Whether content is off for a run; yes also for one that may have been forgotten."""
+        key = run_id.int
+        run = self._runs.get(key)
+        if run is not None:
+            return run.closed
+        return key in self._ended_closed or (self._forgot_closed and key not in self._ended)
 
     def pop(self, run_id: UUID, owner: Owner) -> OpenRun | None:
         """Take a run out to end it, if it is the owner's. Whoever gets it is the only one."""
@@ -230,6 +244,11 @@ class OpenRuns:
             run.task.remove_done_callback(run.watcher)
         run.task = run.watcher = None
         self._ended[key] = run.span.get_span_context()
+        if run.closed:
+            self._ended_closed.add(key)
         if len(self._ended) > ENDED_KEPT:
-            self._ended.popitem(last=False)
+            forgotten, _ = self._ended.popitem(last=False)
+            if forgotten in self._ended_closed:
+                self._ended_closed.discard(forgotten)
+                self._forgot_closed = True
         return run

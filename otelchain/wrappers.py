@@ -247,7 +247,7 @@ class _Call:
             metadata={**self._manager.metadata, **_model(self._part)},
             parameters=_fields(self._part, _PARAMETER_FIELDS),
         )
-        recorder.start(start, lambda: self._given(recorder.gate))
+        recorder.start(start, self._given)
         run = recorder.runs.get(self.run_id)
         if run is not None and self._attached is None:
             self._context = trace.set_span_in_context(run.span)
@@ -255,7 +255,7 @@ class _Call:
 
     def _end(self, recorder: RunRecorder) -> None:
         found = self._found
-        recorder.end(self.run_id, lambda: found(recorder.gate) if found else {})
+        recorder.end(self.run_id, lambda gate: found(gate) if found else {})
 
     def _each(self, act: Callable[[RunRecorder], None]) -> None:
         for recorder in self._recorders:
