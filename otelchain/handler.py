@@ -16,8 +16,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider
 
-from otelchain import __version__, lifetime, payloads, status
+from otelchain import __version__, graph_facts, lifetime, payloads, status
 from otelchain import attributes as names
+from otelchain.caller import telling_runnable
 from otelchain.content import Attributes, ContentGate
 from otelchain.interrupt_links import is_answer
 from otelchain.messages import message_json, prompt_json
@@ -133,6 +134,9 @@ class OtelCallbackHandler(_Base):
     def on_chain_start(self, serialized: Any, inputs: Any, **event: Any) -> None:
         """Start a run of any type that LangChain reports as a chain."""
         start = run_start(event.get("run_type") or "chain", serialized, event)
+        runnable = telling_runnable()
+        if runnable is not None:
+            start = start._replace(runnable=runnable)
         if is_answer(inputs):
             start = start._replace(answers=True)
 
@@ -157,7 +161,11 @@ class OtelCallbackHandler(_Base):
     @_guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
         """End a run that raised; control flow is told apart from failure."""
-        self._recorder.fail(run_id, error, lambda gate: _deferred_input(gate, event))
+        self._recorder.fail(
+            run_id,
+            error,
+            lambda gate: _deferred_input(gate, event) | graph_facts.goto_of_error(gate, error),
+        )
 
     # --- models -------------------------------------------------------------------------------
 

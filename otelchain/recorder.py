@@ -16,6 +16,7 @@ from otelchain import (
     ambient_run,
     boundary,
     cost,
+    graph_facts,
     interrupt_links,
     span_end,
     status,
@@ -25,6 +26,7 @@ from otelchain import (
 )
 from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate, name_texts, text_length
+from otelchain.fallback_facts import fallback_facts
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
 from otelchain.run_facts import (
@@ -74,6 +76,7 @@ class RunRecorder:
         self.tracer = tracer
         self.gate = gate
         self._closed_gate = gate.without_content()
+        self._shapes = graph_facts.GraphShapes(gate)
         self.runs = runs
         self.started = 0
         self.dropped = 0
@@ -99,11 +102,17 @@ class RunRecorder:
         """Start a run's span; a run that is open already was reported twice and is left alone."""
         if any(map(get_current().get, _SUPPRESSED)) or not self.runs.claim(start.run_id):
             return
+        reported_parent = start.parent_run_id
+        if self.runs.open_fallbacks:
+            start = start._replace(parent_run_id=ambient_run.parent(reported_parent, self.runs))
         try:
             run = self._started(start)
         except BaseException:
             self.runs.release(start.run_id)
             raise
+        run.reported_parent_run_id = reported_parent
+        if hasattr(start.runnable, "runnables"):
+            run.fallbacks = start.runnable
         self.runs.add(run)
         self.started += 1
         boundary.entered(run)
@@ -112,6 +121,8 @@ class RunRecorder:
         try:
             if run.span.is_recording():
                 self._describe_start(run, payload(self._gate_of(run)))
+                if start.runnable is not None and run.fallbacks is None:
+                    run.span.set_attributes(self._shapes.of(start.runnable))
         finally:
             if start.parent_run_id is None:
                 unreported.watch(run, self.runs, self.end_unreported)
@@ -176,6 +187,12 @@ class RunRecorder:
             return None
         parent = self.runs.get(start.parent_run_id)
         if parent is not None:
+            if parent.fallbacks is not None:
+                parent.alternatives += 1
+            if parent.failed_tasks:
+                tries = parent.failed_tasks.get(attributes.get(names.LANGGRAPH_CHECKPOINT_NS))
+                if tries:
+                    attributes[names.RETRY_ATTEMPT] = tries + 1
             return trace.set_span_in_context(parent.span)
         ended = self.runs.ended_context(start.parent_run_id)
         if ended is not None:
@@ -295,6 +312,7 @@ class RunRecorder:
         finally:
             if how == status.ERROR:
                 found[names.ERROR_TYPE] = span_end.type_name(error)
+                self._count_with_parent(run)
             # Who stops reading at the question has not abandoned the run, but will answer it.
             waits = run.interrupted and how == status.ABANDONED
             try:
@@ -302,6 +320,14 @@ class RunRecorder:
             finally:
                 self._end_descendants(run, how)
                 unreported.end_batch_siblings(run, self.runs, self.end_unreported)
+
+    def _count_with_parent(self, run: OpenRun) -> None:
+        """Count a failed node with its graph, so that its next try knows its number."""
+        parent = self.runs.get(run.parent_run_id) if run.parent_run_id else None
+        task = run.attributes.get(names.LANGGRAPH_CHECKPOINT_NS)
+        if task and parent is not None:
+            tries = parent.failed_tasks or {}
+            parent.failed_tasks = {**tries, task: tries.get(task, 0) + 1}
 
     def _finish(
         self, run: OpenRun, how: status.Status, found: Attributes, reason: str | None = None
@@ -312,6 +338,10 @@ class RunRecorder:
                 if run.usage is not None:
                     found.update(run.usage.counts())
                 found.update(cost.cost({**run.attributes, **found}))
+            if run.fallbacks is not None:
+                answered = how == status.OK
+                told = fallback_facts(run.fallbacks, run.alternatives, answered=answered)
+                found.update(self.gate.facts(told))
             if self._openinference:
                 found.update(openinference({**run.attributes, **found}))
             if run.answered is not None and not run.resumed:

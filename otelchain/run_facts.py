@@ -91,6 +91,7 @@ class RunStart(NamedTuple):
     streams: bool = False  # a chain's stream says so; a model's shows with its first token
     batch_size: int = 1  # runs that one call of a model starts
     answers: bool = False  # a graph's, with the answer to an interrupt
+    runnable: Any = None  # a graph or a runnable with fallbacks
 
 
 def run_start(

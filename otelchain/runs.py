@@ -64,6 +64,10 @@ class OpenRun:
     """Its content is switched off, for it or above it; so it is for what starts below."""
     withheld: "set[object] | None" = None
     """Errors and interrupts that come from such a run below; see `otelchain.withheld`."""
+    fallbacks: Any = None  # the RunnableWithFallbacks whose run it is
+    reported_parent_run_id: UUID | None = None  # of such a run: what LangChain said
+    alternatives: int = 0  # runs that started directly below such a run
+    failed_tasks: dict[object, int] | None = None  # a graph's; tries by checkpoint namespace
     task: "asyncio.Task[Any] | None" = None
     """The task that it was started in."""
     watcher: "Callable[[asyncio.Task[Any]], object] | None" = None
@@ -97,6 +101,7 @@ class OpenRuns:
         self._ended_closed: set[int] = set()
         self._forgot_closed = False
         self._claimed: set[int] = set()
+        self.open_fallbacks = 0
         self._adds_until_look = _ADDS_BETWEEN_LOOKS
         self._lock = Lock()
         self.links = InterruptLinks()
@@ -142,6 +147,8 @@ class OpenRuns:
         with self._lock:
             self._claimed.discard(run.run_id.int)
             self._runs[run.run_id.int] = run
+            if run.fallbacks is not None:
+                self.open_fallbacks += 1
             if run.parent_run_id is None:
                 if run.run_type == "retriever":
                     self._root_retrievers[run.run_id.int] = run
@@ -219,6 +226,7 @@ class OpenRuns:
         with self._lock:
             runs = list(reversed(self._runs.values()))
             self._runs.clear()
+            self.open_fallbacks = 0
             self._root_retrievers.clear()
             return runs
 
@@ -227,12 +235,15 @@ class OpenRuns:
         self._lock = Lock()
         self.links.forget_lock()
         self._runs.clear()
+        self.open_fallbacks = 0
         self._root_retrievers.clear()
 
     def _pop(self, key: int) -> OpenRun | None:
         run = self._runs.pop(key, None)
         if run is None:
             return None
+        if run.fallbacks is not None:
+            self.open_fallbacks -= 1
         if run.parent_run_id is None:
             self._root_retrievers.pop(key, None)
         else:
