@@ -96,6 +96,10 @@ INPUT: Final = "otelchain.input"  # content, JSON text
 OUTPUT: Final = "otelchain.output"  # content, JSON text
 INPUT_KIND: Final = "otelchain.input.kind"  # type name of the input: dict, Command, NoneType, …
 TRUNCATED_SUFFIX: Final = ".truncated"  # true beside a content attribute that was cut
+# Beside a list or object that was cut; a text that was cut says both where it was cut.
+ORIGINAL_BYTES_SUFFIX: Final = ".original_bytes"  # of the whole as JSON, before redaction
+ORIGINAL_SHA256_SUFFIX: Final = ".original_sha256"  # of the same bytes
+ESTIMATED_BYTES_SUFFIX: Final = ".estimated_bytes"  # where writing it whole would take too long
 RETRY_ATTEMPT: Final = (
     "otelchain.retry.attempt"  # 2 = second try; from the tag retry:attempt:N, or a graph's task
 )

@@ -12,6 +12,7 @@ import orjson
 from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
+from otelchain.original import original
 from otelchain.redaction import Redactor
 from otelchain.snapshot import quick_json, snapshot
 
@@ -73,7 +74,7 @@ class ContentGate:
         taken = snapshot(value, self.max_value_bytes, self.redactor.text)
         text = orjson.dumps(self.redactor.value(taken.tree)).decode()
         if taken.truncated:
-            return {key: text, key + TRUNCATED_SUFFIX: True}
+            return {key: text, key + TRUNCATED_SUFFIX: True, **original(key, value)}
         return {key: text}
 
     def _quick_json(self, value: object) -> str | None:

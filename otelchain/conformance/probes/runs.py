@@ -125,6 +125,6 @@ def runs_fallback_told(trial: Trial) -> Verdict:
     config: Any = trial.config(run_name="careful")
     RunnableLambda(fail, name="first").with_fallbacks([second]).invoke(1, config)
     trial.settle()
-    (*_, run) = [span for span in trial.log.ended() if "careful" in span.name] or [None]
-    told = [place for place, text in texts(run) if "second" in text] if run else []
+    runs = [span for span in trial.log.ended() if "careful" in span.name]
+    told = [place for run in runs for place, text in texts(run) if "second" in text]
     return judge(bool(told), f"in {', '.join(told)}" if told else "nowhere")
