@@ -29,6 +29,8 @@ from otelchain.run_facts import run_start
 from otelchain.settings import HandlerSettings
 
 if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+
     _Base = BaseCallbackHandler
 else:
     try:
@@ -89,11 +91,15 @@ class OtelCallbackHandler(_Base):
             are called async; pass False if you depend on such a handler.
         meter_provider: Where the metrics of the GenAI conventions and the handler's own counts go;
             no metrics when None.
+        logger_provider: Where the log events of the GenAI conventions go, tied to the run's span:
+            each model call with its details, exceptions, rubric verdicts; with the content that
+            the span has. No events when None.
         openinference: Write OpenInference's attributes too, so that Phoenix shows the spans as its
             own. None reads ``OTELCHAIN_OPENINFERENCE``.
 
     Raises:
-        ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read.
+        ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read; or OpenTelemetry is too old
+            for a ``logger_provider``.
 
     Example:
         ``chain.with_config(callbacks=[OtelCallbackHandler()])``
@@ -107,6 +113,7 @@ class OtelCallbackHandler(_Base):
         capture_content: bool | None = None,
         run_inline: bool = True,
         meter_provider: MeterProvider | None = None,
+        logger_provider: "LoggerProvider | None" = None,
         openinference: bool | None = None,
     ) -> None:
         settings = HandlerSettings.from_environment()
@@ -122,7 +129,7 @@ class OtelCallbackHandler(_Base):
         self._provider = tracer_provider or current_provider()
         tracer = self._provider.get_tracer("otelchain", __version__)
         runs = lifetime.table_of(self._provider)
-        self._recorder = RunRecorder(tracer, gate, runs, settings, meter_provider)
+        self._recorder = RunRecorder(tracer, gate, runs, settings, meter_provider, logger_provider)
 
     def stats(self) -> HandlerStats:
         """Count what this handler has seen and lost, since it was made."""

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from opentelemetry import trace
@@ -27,6 +27,7 @@ from otelchain import (
 from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate, name_texts, text_length
 from otelchain.fallback_facts import fallback_facts
+from otelchain.log_events import LogEvents
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
 from otelchain.run_facts import (
@@ -38,6 +39,9 @@ from otelchain.run_facts import (
 )
 from otelchain.runs import OpenRun, OpenRuns
 from otelchain.settings import HandlerSettings
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
 
 _log = logging.getLogger("otelchain")
 
@@ -63,6 +67,7 @@ class RunRecorder:
         runs: The table of open runs, shared with the other handlers of the tracer's provider.
         settings: The bounds of the table.
         meter_provider: Where metrics go, if anywhere.
+        logger_provider: Where log events go, if anywhere.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class RunRecorder:
         runs: OpenRuns,
         settings: HandlerSettings,
         meter_provider: MeterProvider | None,
+        logger_provider: "LoggerProvider | None" = None,
     ) -> None:
         self.tracer = tracer
         self.gate = gate
@@ -87,6 +93,7 @@ class RunRecorder:
         if settings.interrupt_file:
             runs.links.keep_in(Path(settings.interrupt_file))
         self._metrics = RunMetrics(meter_provider, self.counts) if meter_provider else None
+        self._events = LogEvents(logger_provider) if logger_provider is not None else None
 
     def counts(self) -> dict[str, int]:
         """Count this recorder's runs: open now, started, dropped; and its failed hooks."""
@@ -169,6 +176,8 @@ class RunRecorder:
         self._told = True
 
     def _describe_start(self, run: OpenRun, found: Attributes) -> None:
+        if self._events is not None:
+            run.attributes.update(found)
         if self._openinference:
             run.attributes.update(found)
             found |= openinference(run.attributes)
@@ -308,7 +317,10 @@ class RunRecorder:
                 self._pause_graph(run, error)
             if run.span.is_recording():
                 found = payload(self._gate_of(run))
-                span_end.describe_error(run.span, error, how, self._gate_of_error(run, error))
+                gate = self._gate_of_error(run, error)
+                exception = span_end.describe_error(run.span, error, how, gate)
+                if exception and self._events is not None:
+                    self._events.failed(run, exception)
         finally:
             if how == status.ERROR:
                 found[names.ERROR_TYPE] = span_end.type_name(error)
@@ -351,6 +363,8 @@ class RunRecorder:
                 self.runs.links.ended(run.thread)
             if self._metrics is not None:
                 self._metrics.ended(run, found, ended)
+            if self._events is not None:
+                self._events.ended(run, found, ended)
         finally:
             recorded = self._within_budget(run, found)
             span_end.end(run, how, reason, found=recorded, end_time_unix_nano=ended)
