@@ -99,6 +99,7 @@ TRUNCATED_SUFFIX: Final = ".truncated"  # true beside a content attribute that w
 # Beside a list or object that was cut; a text that was cut says both where it was cut.
 ORIGINAL_BYTES_SUFFIX: Final = ".original_bytes"  # of the whole as JSON, before redaction
 ORIGINAL_SHA256_SUFFIX: Final = ".original_sha256"  # of the same bytes
+REFERENCE_SUFFIX: Final = ".reference"  # where the whole is kept, redacted; otelchain.payload_store
 ESTIMATED_BYTES_SUFFIX: Final = ".estimated_bytes"  # where writing it whole would take too long
 RETRY_ATTEMPT: Final = (
     "otelchain.retry.attempt"  # 2 = second try; from the tag retry:attempt:N, or a graph's task

@@ -13,6 +13,7 @@ from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
 from otelchain.original import original
+from otelchain.payload_store import PayloadStore
 from otelchain.redaction import Redactor
 from otelchain.snapshot import quick_json, snapshot
 
@@ -27,8 +28,11 @@ def text_length(attributes: Attributes) -> int:
     return sum(len(value) for value in attributes.values() if type(value) is str)
 
 
-def name_texts(attributes: Attributes) -> Attributes:
-    """Replace the long texts in attributes by their size and hash, as a JSON text."""
+def name_texts(attributes: Attributes, store: PayloadStore | None = None) -> Attributes:
+    """Replace the long texts in attributes by their size and hash, as a JSON text.
+
+    What is replaced has passed the redactor, so a store keeps it as it is.
+    """
     named: Attributes = {}
     for key, value in attributes.items():
         if type(value) is str and len(value) > _QUICK_CHARS:
@@ -36,6 +40,8 @@ def name_texts(attributes: Attributes) -> Attributes:
             digest = sha256(encoded).hexdigest()
             value = f'"[over the span\'s budget: {len(encoded)} bytes, sha256 {digest}]"'
             named[key + TRUNCATED_SUFFIX] = True
+            if store is not None:
+                named.update(store.keep_redacted(key, attributes[key]))  # type: ignore[arg-type]
         named[key] = value
     return named
 
@@ -47,10 +53,19 @@ class ContentGate:
         redactor: The policy every text passes.
         capture: False drops content; what is not content still passes the redactor.
         max_value_bytes: Budget of one value, in bytes of UTF-8.
+        store: Keeps what is beyond the budget.
     """
 
-    def __init__(self, redactor: Redactor, *, capture: bool, max_value_bytes: int) -> None:
+    def __init__(
+        self,
+        redactor: Redactor,
+        *,
+        capture: bool,
+        max_value_bytes: int,
+        store: PayloadStore | None = None,
+    ) -> None:
         self.redactor = redactor
+        self.store = store
         # Run names, tags and ids come again and again.
         self._known = lru_cache(maxsize=4_096)(redactor.text)
         self.capture = capture
@@ -74,8 +89,16 @@ class ContentGate:
         taken = snapshot(value, self.max_value_bytes, self.redactor.text)
         text = orjson.dumps(self.redactor.value(taken.tree)).decode()
         if taken.truncated:
-            return {key: text, key + TRUNCATED_SUFFIX: True, **original(key, value)}
+            return {key: text, key + TRUNCATED_SUFFIX: True, **self._whole(key, value)}
         return {key: text}
+
+    def _whole(self, key: str, value: object) -> Attributes:
+        """Say where the whole of a value that was cut is kept, else only how large it is."""
+        if self.store is not None:
+            kept = self.store.keep(key, value, self.redactor)
+            if kept:
+                return kept
+        return original(key, value)
 
     def _quick_json(self, value: object) -> str | None:
         """Write a small, plain value as `snapshot` would, ten times faster; None for the others."""

@@ -22,6 +22,7 @@ from otelchain.caller import telling_runnable
 from otelchain.content import Attributes, ContentGate
 from otelchain.interrupt_links import is_answer
 from otelchain.messages import message_json, prompt_json
+from otelchain.payload_store import PayloadStore, store_in
 from otelchain.provider import current_provider
 from otelchain.recorder import RunRecorder
 from otelchain.redaction import Redactor
@@ -96,6 +97,8 @@ class OtelCallbackHandler(_Base):
             the span has. No events when None.
         openinference: Write OpenInference's attributes too, so that Phoenix shows the spans as its
             own. None reads ``OTELCHAIN_OPENINFERENCE``.
+        payload_store: Keeps inputs and outputs beyond the budgets, whole and redacted. None reads
+            ``OTELCHAIN_PAYLOAD_DIRECTORY``; without that, what was cut is gone.
 
     Raises:
         ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read; or OpenTelemetry is too old
@@ -115,6 +118,7 @@ class OtelCallbackHandler(_Base):
         meter_provider: MeterProvider | None = None,
         logger_provider: "LoggerProvider | None" = None,
         openinference: bool | None = None,
+        payload_store: PayloadStore | None = None,
     ) -> None:
         settings = HandlerSettings.from_environment()
         if openinference is not None:
@@ -122,8 +126,13 @@ class OtelCallbackHandler(_Base):
         capture = settings.capture_content if capture_content is None else capture_content
         self.run_inline = run_inline
         self._reported: set[str] = set()
+        if payload_store is None and settings.payload_directory:
+            payload_store = store_in(settings.payload_directory)
         gate = ContentGate(
-            redactor or Redactor(), capture=capture, max_value_bytes=settings.max_value_bytes
+            redactor or Redactor(),
+            capture=capture,
+            max_value_bytes=settings.max_value_bytes,
+            store=payload_store,
         )
         # Kept: the table of open runs lives as long as its provider, which a tracer does not hold.
         self._provider = tracer_provider or current_provider()

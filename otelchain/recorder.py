@@ -188,7 +188,7 @@ class RunRecorder:
         run.text_bytes += text_length(found)
         if run.text_bytes <= self._settings.max_span_bytes:
             return found
-        return name_texts(found)
+        return name_texts(found, self.gate.store)
 
     def _parent_context(self, start: RunStart, attributes: Attributes) -> Context | None:
         """Find the parent: the run that LangChain names, else the ambient span, else none."""
