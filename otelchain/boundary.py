@@ -237,8 +237,13 @@ def _taking_its_run() -> AbstractContextManager[None]:
 
 def _watched(managers: Any) -> Any:
     for manager in managers if isinstance(managers, list) else [managers]:
-        weakref.finalize(manager, _managerless.append, manager.run_id).atexit = False
+        end_with(manager, manager.run_id)
     return managers
+
+
+def end_with(manager: Any, run_id: UUID) -> None:
+    """End a run that is still open when its manager is garbage, at the next hook or `stats()`."""
+    weakref.finalize(manager, _managerless.append, run_id).atexit = False
 
 
 # Filled by the garbage collector, which may come while any lock is held: so nothing is ended there.

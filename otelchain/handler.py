@@ -16,9 +16,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider
 
-from otelchain import __version__, graph_facts, lifetime, payloads, status
+from otelchain import __version__, boundary, graph_facts, lifetime, payloads, status
 from otelchain import attributes as names
-from otelchain.caller import telling_runnable
+from otelchain.caller import manager_of_retriever, run_manager, telling_runnable
 from otelchain.content import Attributes, ContentGate
 from otelchain.interrupt_links import is_answer
 from otelchain.messages import message_json, prompt_json
@@ -213,8 +213,11 @@ class OtelCallbackHandler(_Base):
     def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note when the first content came, and the usage; v3 streams report no tokens."""
         if isinstance(event, Mapping):
-            content = event.get("event") == "content-block-delta"
-            self._recorder.chunk(run_id, event, content=content)
+            kind = event.get("event")
+            self._recorder.chunk(run_id, event, content=kind == "content-block-delta")
+            manager = run_manager() if kind == "message-start" else None
+            if manager is not None:
+                boundary.end_with(manager, run_id)
 
     @_guarded
     def on_llm_end(self, response: Any, *, run_id: UUID, **event: Any) -> None:
@@ -265,6 +268,9 @@ class OtelCallbackHandler(_Base):
         self._recorder.start(
             run_start("retriever", serialized, event), lambda gate: payloads.query(gate, query)
         )
+        manager = manager_of_retriever()
+        if manager is not None:
+            boundary.end_with(manager, event["run_id"])
 
     @_guarded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **event: Any) -> None:
