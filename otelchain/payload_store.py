@@ -66,7 +66,7 @@ class PayloadStore:
         self._known: OrderedDict[str, None] = OrderedDict()
         self._closed = False
         self._start_afresh()
-        alive = weakref.ref(self)
+        alive: weakref.ref[PayloadStore] = weakref.ref(self)
         atexit.register(_close, alive)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=lambda: _forked(alive()))

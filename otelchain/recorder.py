@@ -336,7 +336,7 @@ class RunRecorder:
     def _count_with_parent(self, run: OpenRun) -> None:
         """Count a failed node with its graph, so that its next try knows its number."""
         parent = self.runs.get(run.parent_run_id) if run.parent_run_id else None
-        task = run.attributes.get(names.LANGGRAPH_CHECKPOINT_NS)
+        task: Any = run.attributes.get(names.LANGGRAPH_CHECKPOINT_NS)
         if task and parent is not None:
             tries = parent.failed_tasks or {}
             parent.failed_tasks = {**tries, task: tries.get(task, 0) + 1}
