@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from otelchain.instrumentation import uninstrument as uninstrument
     from otelchain.nesting import nest_spans as nest_spans
     from otelchain.nesting import unnest_spans as unnest_spans
+    from otelchain.payload_store import PayloadStore as PayloadStore
     from otelchain.provider import configure as configure
     from otelchain.redaction import Redactor as Redactor
     from otelchain.wrappers import traced_embeddings as traced_embeddings
@@ -28,6 +29,7 @@ _HOMES = {
     "HandlerStats": "otelchain.handler",
     "OtelCallbackHandler": "otelchain.handler",
     "OtelchainError": "otelchain.errors",
+    "PayloadStore": "otelchain.payload_store",
     "RedactionPolicyError": "otelchain.errors",
     "Redactor": "otelchain.redaction",
     "configure": "otelchain.provider",

@@ -13,7 +13,7 @@ from uuid import UUID
 from langchain_core.runnables.config import var_child_runnable_config
 
 from otelchain import lifetime
-from otelchain.runs import OpenRun
+from otelchain.runs import OpenRun, OpenRuns
 
 _retriever: ContextVar[OpenRun | None] = ContextVar("otelchain_retriever", default=None)
 
@@ -37,6 +37,20 @@ def retriever(step: UUID | None) -> OpenRun | None:
     if run is None or run.run_type != "retriever" or lifetime.find(run.run_id) is None:
         return None
     return run if step is None or _is_below(run, step) else None
+
+
+def parent(reported: UUID | None, runs: OpenRuns) -> UUID | None:
+    """Return the parent of a run that starts now: the reported one, or a run with fallbacks.
+
+    ``RunnableWithFallbacks.invoke`` and ``ainvoke`` call their alternatives with their own config,
+    so LangChain reports the alternatives beside the run that tries them; at the top each would be
+    a trace of its own. The context in which they are called names the right one.
+    """
+    around: UUID | None = getattr(callbacks(), "parent_run_id", None)
+    run = runs.get(around) if around is not None else None
+    if run is None or run.fallbacks is None or run.reported_parent_run_id != reported:
+        return reported
+    return around
 
 
 def _is_below(run: OpenRun, step: UUID) -> bool:

@@ -96,7 +96,26 @@ INPUT: Final = "otelchain.input"  # content, JSON text
 OUTPUT: Final = "otelchain.output"  # content, JSON text
 INPUT_KIND: Final = "otelchain.input.kind"  # type name of the input: dict, Command, NoneType, …
 TRUNCATED_SUFFIX: Final = ".truncated"  # true beside a content attribute that was cut
-RETRY_ATTEMPT: Final = "otelchain.retry.attempt"  # from the tag retry:attempt:N, 2 = second try
+# Beside a list or object that was cut; a text that was cut says both where it was cut.
+ORIGINAL_BYTES_SUFFIX: Final = ".original_bytes"  # of the whole as JSON, before redaction
+ORIGINAL_SHA256_SUFFIX: Final = ".original_sha256"  # of the same bytes
+REFERENCE_SUFFIX: Final = ".reference"  # where the whole is kept, redacted; otelchain.payload_store
+ESTIMATED_BYTES_SUFFIX: Final = ".estimated_bytes"  # where writing it whole would take too long
+RETRY_ATTEMPT: Final = (
+    "otelchain.retry.attempt"  # 2 = second try; from the tag retry:attempt:N, or a graph's task
+)
+FALLBACK_USED: Final = "otelchain.fallback.used"  # bool, on runs of RunnableWithFallbacks
+FALLBACK_INDEX: Final = "otelchain.fallback.index"  # of the alternative that answered, 0 = first
+FALLBACK_NAME: Final = "otelchain.fallback.name"  # its name
+# A compiled graph: langgraph/graph/state.py, StateGraph, and pregel/main.py, Pregel
+GRAPH_NODES: Final = "otelchain.graph.nodes"  # string[], the first 128
+GRAPH_NODE_COUNT: Final = "otelchain.graph.node_count"
+GRAPH_EDGES: Final = "otelchain.graph.edges"  # JSON text: [source, target, kind], the first 256
+GRAPH_EDGE_COUNT: Final = "otelchain.graph.edge_count"
+GRAPH_SHA256: Final = "otelchain.graph.sha256"  # of all names and edges, redacted
+# What a node, tool or branch returned: langgraph/types.py, Command and Send
+COMMAND_GOTO: Final = "otelchain.command.goto"  # string[], node names
+COMMAND_GRAPH: Final = "otelchain.command.graph"  # __parent__
 DOCUMENT_COUNT: Final = "otelchain.retrieval.document_count"
 RETRIEVAL_SEARCH_TYPE: Final = "otelchain.retrieval.search_type"  # similarity, mmr, …
 EMBEDDINGS_INPUT_COUNT: Final = "otelchain.embeddings.input_count"

@@ -8,8 +8,10 @@ step, and taken away in the same frame:
 - Chains, tools, graph nodes: LangChain runs the step in a copy of the context
   (``set_config_context``); the span is put into that copy and dies with it.
 - Models and retrievers: the method around the step is wrapped. Before it runs, the current context
-  is remembered; the start hook of the first run inside makes its span current; when the method
-  returns, raises or yields, the remembered context comes back.
+  is remembered; the start hook of its own run makes its span current; when the method returns,
+  raises or yields, the remembered context comes back. Its own run is the one that the first
+  callback manager inside starts; where that has no handler of ours, the step stays without a span,
+  whatever is traced further in.
 
 The wrapped names are private to langchain-core; `otelchain.nesting` tries them on the installed
 version and takes everything back when one of them does not behave.
@@ -20,9 +22,10 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any
 from uuid import UUID
 
@@ -36,13 +39,16 @@ from otelchain.runs import OpenRun
 _log = logging.getLogger("otelchain")
 
 Function = Callable[..., Any]
+Wrap = Callable[[Function], Function]
 
 
 class _Frame:
     """One execution of a wrapped method: which run it turned out to be, and that run's context."""
 
-    def __init__(self, run: OpenRun | None = None) -> None:
+    def __init__(self, run: OpenRun | None = None, *, awaits_start: bool = False) -> None:
         self.run = run
+        self.awaits_start = awaits_start
+        self.starting = False
         self.context: Context | None = trace.set_span_in_context(run.span) if run else None
 
     @contextmanager
@@ -55,6 +61,15 @@ class _Frame:
         finally:
             otel_context.detach(attached)
             _frame.reset(entered)
+
+    @contextmanager
+    def taking_its_run(self) -> Iterator[None]:
+        """Take the run that starts now for the frame's own, if it is the first inside."""
+        self.starting, self.awaits_start = self.awaits_start, False
+        try:
+            yield
+        finally:
+            self.starting = False
 
     def left_open(self, error: BaseException) -> None:
         """End the run when LangChain will not: it reports no `CancelledError` of these methods."""
@@ -72,7 +87,7 @@ _frame: ContextVar[_Frame | None] = ContextVar("otelchain_frame", default=None)
 def entered(run: OpenRun) -> None:
     """Make the span of a run that has just started current, if a wrapped method started it."""
     frame = _frame.get()
-    if frame is not None and frame.run is None:
+    if frame is not None and frame.starting and frame.run is None:
         frame.run = run
         frame.context = trace.set_span_in_context(run.span)
         # Taken back by the frame, which remembered the context before it called LangChain.
@@ -101,80 +116,58 @@ def _in_copied_context(original: Function) -> Function:
     return set_config_context
 
 
-def _with_run_manager(original: Function) -> Function:
+def _framed(frame_of: Callable[..., _Frame], *, unreported: bool = False) -> Wrap:
+    """Run a step, sync or async, inside a frame made from its arguments.
+
+    Args:
+        frame_of: Makes the frame.
+        unreported: LangChain does not report a `CancelledError` or Ctrl-C of this method.
+    """
+
+    def wrap(original: Function) -> Function:
+        def left_open(frame: _Frame, error: BaseException) -> None:
+            if unreported:
+                frame.left_open(error)
+
+        @functools.wraps(original)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            frame = frame_of(*args, **kwargs)
+            try:
+                with frame.inside():
+                    return original(*args, **kwargs)
+            except BaseException as error:
+                left_open(frame, error)
+                raise
+
+        @functools.wraps(original)
+        async def async_step(*args: Any, **kwargs: Any) -> Any:
+            frame = frame_of(*args, **kwargs)
+            try:
+                with frame.inside():
+                    return await original(*args, **kwargs)
+            except BaseException as error:
+                left_open(frame, error)
+                raise
+
+        return async_step if iscoroutinefunction(original) else step
+
+    return wrap
+
+
+def _of_run_manager(*args: Any, run_manager: Any = None, **kwargs: Any) -> _Frame:  # noqa: ARG001
     """``_generate_with_cache(…, run_manager=…)``."""
-
-    @functools.wraps(original)
-    def step(*args: Any, run_manager: Any = None, **kwargs: Any) -> Any:
-        frame = _frame_of(run_manager)
-        with frame.inside():
-            return original(*args, run_manager=run_manager, **kwargs)
-
-    return step
+    return _frame_of(run_manager)
 
 
-def _with_run_manager_async(original: Function) -> Function:
-    @functools.wraps(original)
-    async def step(*args: Any, run_manager: Any = None, **kwargs: Any) -> Any:
-        frame = _frame_of(run_manager)
-        try:
-            with frame.inside():
-                return await original(*args, run_manager=run_manager, **kwargs)
-        except BaseException as error:
-            frame.left_open(error)
-            raise
-
-    return step
-
-
-def _with_run_managers(original: Function) -> Function:
+def _of_run_managers(*args: Any, **kwargs: Any) -> _Frame:  # noqa: ARG001
     """``_generate_helper(self, prompts, stop, run_managers, …)``: one call for several runs."""
-
-    @functools.wraps(original)
-    def step(self: Any, prompts: Any, stop: Any, run_managers: Any, **kwargs: Any) -> Any:
-        with _frame_of(run_managers[0] if run_managers else None).inside():
-            return original(self, prompts, stop, run_managers, **kwargs)
-
-    return step
+    run_managers = args[3]
+    return _frame_of(run_managers[0] if run_managers else None)
 
 
-def _with_run_managers_async(original: Function) -> Function:
-    @functools.wraps(original)
-    async def step(self: Any, prompts: Any, stop: Any, run_managers: Any, **kwargs: Any) -> Any:
-        with _frame_of(run_managers[0] if run_managers else None).inside():
-            return await original(self, prompts, stop, run_managers, **kwargs)
-
-    return step
-
-
-def _starting_its_run(original: Function) -> Function:
+def _of_its_own_start(*args: Any, **kwargs: Any) -> _Frame:  # noqa: ARG001
     """``BaseRetriever.invoke``: the run starts inside the call."""
-
-    @functools.wraps(original)
-    def step(*args: Any, **kwargs: Any) -> Any:
-        frame = _Frame()
-        try:
-            with frame.inside():
-                return original(*args, **kwargs)
-        except BaseException as error:
-            frame.left_open(error)
-            raise
-
-    return step
-
-
-def _starting_its_run_async(original: Function) -> Function:
-    @functools.wraps(original)
-    async def step(*args: Any, **kwargs: Any) -> Any:
-        frame = _Frame()
-        try:
-            with frame.inside():
-                return await original(*args, **kwargs)
-        except BaseException as error:
-            frame.left_open(error)
-            raise
-
-    return step
+    return _Frame(awaits_start=True)
 
 
 def _streaming(original: Function) -> Function:
@@ -182,7 +175,7 @@ def _streaming(original: Function) -> Function:
 
     @functools.wraps(original)
     def step(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        frame, chunks = _Frame(), original(*args, **kwargs)
+        frame, chunks = _Frame(awaits_start=True), original(*args, **kwargs)
         end = object()
         try:
             while True:
@@ -203,7 +196,7 @@ def _streaming(original: Function) -> Function:
 def _streaming_async(original: Function) -> Function:
     @functools.wraps(original)
     async def step(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        frame, chunks = _Frame(), original(*args, **kwargs)
+        frame, chunks = _Frame(awaits_start=True), original(*args, **kwargs)
         end = object()
         try:
             while True:
@@ -226,23 +219,31 @@ def _watching_managers(original: Function) -> Function:
 
     @functools.wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
-        return _watched(original(*args, **kwargs))
+        with _taking_its_run():
+            return _watched(original(*args, **kwargs))
 
-    return start
-
-
-def _watching_managers_async(original: Function) -> Function:
     @functools.wraps(original)
-    async def start(*args: Any, **kwargs: Any) -> Any:
-        return _watched(await original(*args, **kwargs))
+    async def async_start(*args: Any, **kwargs: Any) -> Any:
+        with _taking_its_run():
+            return _watched(await original(*args, **kwargs))
 
-    return start
+    return async_start if iscoroutinefunction(original) else start
+
+
+def _taking_its_run() -> AbstractContextManager[None]:
+    frame = _frame.get()
+    return nullcontext() if frame is None else frame.taking_its_run()
 
 
 def _watched(managers: Any) -> Any:
     for manager in managers if isinstance(managers, list) else [managers]:
-        weakref.finalize(manager, _managerless.append, manager.run_id).atexit = False
+        end_with(manager, manager.run_id)
     return managers
+
+
+def end_with(manager: Any, run_id: UUID) -> None:
+    """End a run that is still open when its manager is garbage, at the next hook or `stats()`."""
+    weakref.finalize(manager, _managerless.append, run_id).atexit = False
 
 
 # Filled by the garbage collector, which may come while any lock is held: so nothing is ended there.
@@ -266,24 +267,25 @@ _ASYNC_MANAGER = "langchain_core.callbacks.manager:AsyncCallbackManager"
 _CHAT = "langchain_core.language_models.chat_models:BaseChatModel"
 _LLM = "langchain_core.language_models.llms:BaseLLM"
 _RETRIEVER = "langchain_core.retrievers:BaseRetriever"
-_BOUNDARIES: tuple[tuple[str, str, Callable[[Function], Function]], ...] = (
+_RETRIEVED = _framed(_of_its_own_start, unreported=True)
+_BOUNDARIES: tuple[tuple[str, str, Wrap], ...] = (
     ("langchain_core.runnables.config", "_set_config_context", _in_copied_context),
-    (_CHAT, "_generate_with_cache", _with_run_manager),
-    (_CHAT, "_agenerate_with_cache", _with_run_manager_async),
+    (_CHAT, "_generate_with_cache", _framed(_of_run_manager)),
+    (_CHAT, "_agenerate_with_cache", _framed(_of_run_manager, unreported=True)),
     (_CHAT, "stream", _streaming),
     (_CHAT, "astream", _streaming_async),
-    (_LLM, "_generate_helper", _with_run_managers),
-    (_LLM, "_agenerate_helper", _with_run_managers_async),
+    (_LLM, "_generate_helper", _framed(_of_run_managers)),
+    (_LLM, "_agenerate_helper", _framed(_of_run_managers)),
     (_LLM, "stream", _streaming),
     (_LLM, "astream", _streaming_async),
-    (_RETRIEVER, "invoke", _starting_its_run),
-    (_RETRIEVER, "ainvoke", _starting_its_run_async),
+    (_RETRIEVER, "invoke", _RETRIEVED),
+    (_RETRIEVER, "ainvoke", _RETRIEVED),
     (_MANAGER, "on_chat_model_start", _watching_managers),
     (_MANAGER, "on_llm_start", _watching_managers),
     (_MANAGER, "on_retriever_start", _watching_managers),
-    (_ASYNC_MANAGER, "on_chat_model_start", _watching_managers_async),
-    (_ASYNC_MANAGER, "on_llm_start", _watching_managers_async),
-    (_ASYNC_MANAGER, "on_retriever_start", _watching_managers_async),
+    (_ASYNC_MANAGER, "on_chat_model_start", _watching_managers),
+    (_ASYNC_MANAGER, "on_llm_start", _watching_managers),
+    (_ASYNC_MANAGER, "on_retriever_start", _watching_managers),
 )
 
 # Home and name of each wrapped function, with what stood there before.

@@ -11,6 +11,8 @@ import orjson
 from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
+from otelchain.original import original
+from otelchain.payload_store import PayloadStore
 from otelchain.redaction import Redactor
 from otelchain.redaction.places import content_place, fact_place
 from otelchain.redaction.scrubber import Scrubber
@@ -27,8 +29,11 @@ def text_length(attributes: Attributes) -> int:
     return sum(len(value) for value in attributes.values() if type(value) is str)
 
 
-def name_texts(attributes: Attributes) -> Attributes:
-    """Replace the long texts in attributes by their size and hash, as a JSON text."""
+def name_texts(attributes: Attributes, store: PayloadStore | None = None) -> Attributes:
+    """Replace the long texts in attributes by their size and hash, as a JSON text.
+
+    What is replaced has passed the redactor, so a store keeps it as it is.
+    """
     named: Attributes = {}
     for key, value in attributes.items():
         if type(value) is str and len(value) > _QUICK_CHARS:
@@ -36,6 +41,8 @@ def name_texts(attributes: Attributes) -> Attributes:
             digest = sha256(encoded).hexdigest()
             value = f'"[over the span\'s budget: {len(encoded)} bytes, sha256 {digest}]"'
             named[key + TRUNCATED_SUFFIX] = True
+            if store is not None:
+                named.update(store.keep_redacted(key, attributes[key]))  # type: ignore[arg-type]
         named[key] = value
     return named
 
@@ -47,11 +54,20 @@ class ContentGate:
         redactor: The policy every text passes.
         capture: False drops content; what is not content still passes the redactor.
         max_value_bytes: Budget of one value, in bytes of UTF-8.
+        store: Keeps what is beyond the budget.
     """
 
-    def __init__(self, redactor: Redactor, *, capture: bool, max_value_bytes: int) -> None:
+    def __init__(
+        self,
+        redactor: Redactor,
+        *,
+        capture: bool,
+        max_value_bytes: int,
+        store: PayloadStore | None = None,
+    ) -> None:
         self.redactor = redactor
         self._everywhere = redactor.everywhere
+        self.store = store
         self.capture = capture
         self.max_value_bytes = max_value_bytes
 
@@ -64,6 +80,10 @@ class ContentGate:
     def shows(self, key: str) -> bool:
         """Tell whether anything of the content of an attribute is recorded but its size."""
         return self.capture and not self._of_content(key).withholds
+
+    def without_content(self) -> "ContentGate":
+        """Make the gate of runs whose content is switched off."""
+        return ContentGate(self.redactor, capture=False, max_value_bytes=self.max_value_bytes)
 
     def json(self, key: str, value: object) -> Attributes:
         """Content as JSON text under one key, with a mark when the budget cut it."""
@@ -89,8 +109,18 @@ class ContentGate:
         taken = self._taken(value, redactor)
         text = orjson.dumps(redactor.value(taken.tree)).decode()
         if taken.truncated:
-            return {key: text, key + TRUNCATED_SUFFIX: True}
+            return {key: text, key + TRUNCATED_SUFFIX: True, **self._whole(key, value, redactor)}
         return {key: text}
+
+    def _whole(self, key: str, value: object, redactor: Scrubber) -> Attributes:
+        """Say where the whole of a value that was cut is kept, else only how large it is."""
+        if redactor.withholds:
+            return {}
+        if self.store is not None:
+            kept = self.store.keep(key, value, redactor)
+            if kept:
+                return kept
+        return original(key, value)
 
     def _quick_json(self, value: object, redactor: Scrubber) -> str | None:
         """Write a small, plain value as `snapshot` would, ten times faster; None for the others."""

@@ -16,11 +16,13 @@ from langchain_core.callbacks import BaseCallbackHandler
 from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider
 
-from otelchain import __version__, lifetime, payloads, status
+from otelchain import __version__, boundary, graph_facts, lifetime, payloads, status
 from otelchain import attributes as names
+from otelchain.caller import manager_of_retriever, run_manager, telling_runnable
 from otelchain.content import Attributes, ContentGate
 from otelchain.interrupt_links import is_answer
 from otelchain.messages import message_json, prompt_json
+from otelchain.payload_store import PayloadStore, store_in
 from otelchain.provider import current_provider
 from otelchain.recorder import RunRecorder
 from otelchain.redaction import Redactor, policy_file
@@ -28,6 +30,8 @@ from otelchain.run_facts import run_start
 from otelchain.settings import HandlerSettings
 
 if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+
     _Base = BaseCallbackHandler
 else:
     try:
@@ -94,11 +98,17 @@ class OtelCallbackHandler(_Base):
             are called async; pass False if you depend on such a handler.
         meter_provider: Where the metrics of the GenAI conventions and the handler's own counts go;
             no metrics when None.
+        logger_provider: Where the log events of the GenAI conventions go, tied to the run's span:
+            each model call with its details, exceptions, rubric verdicts; with the content that
+            the span has. No events when None.
         openinference: Write OpenInference's attributes too, so that Phoenix shows the spans as its
             own. None reads ``OTELCHAIN_OPENINFERENCE``.
+        payload_store: Keeps inputs and outputs beyond the budgets, whole and redacted. None reads
+            ``OTELCHAIN_PAYLOAD_DIRECTORY``; without that, what was cut is gone.
 
     Raises:
-        ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read.
+        ConfigurationError: An ``OTELCHAIN_*`` variable cannot be read; or OpenTelemetry is too old
+            for a ``logger_provider``.
         RedactionPolicyError: The policy that ``OTELCHAIN_REDACTION`` names cannot be used.
 
     Example:
@@ -113,7 +123,9 @@ class OtelCallbackHandler(_Base):
         capture_content: bool | None = None,
         run_inline: bool = True,
         meter_provider: MeterProvider | None = None,
+        logger_provider: "LoggerProvider | None" = None,
         openinference: bool | None = None,
+        payload_store: PayloadStore | None = None,
     ) -> None:
         settings = HandlerSettings.from_environment()
         if openinference is not None:
@@ -121,20 +133,23 @@ class OtelCallbackHandler(_Base):
         capture = settings.capture_content if capture_content is None else capture_content
         self.run_inline = run_inline
         self._reported: set[str] = set()
-        self._gate = ContentGate(
+        if payload_store is None and settings.payload_directory:
+            payload_store = store_in(settings.payload_directory)
+        gate = ContentGate(
             redactor or policy_file.load(settings.redaction),
             capture=capture,
             max_value_bytes=settings.max_value_bytes,
+            store=payload_store,
         )
         # Kept: the table of open runs lives as long as its provider, which a tracer does not hold.
         self._provider = tracer_provider or current_provider()
         tracer = self._provider.get_tracer("otelchain", __version__)
         runs = lifetime.table_of(self._provider)
-        self._recorder = RunRecorder(tracer, self._gate, runs, settings, meter_provider)
+        self._recorder = RunRecorder(tracer, gate, runs, settings, meter_provider, logger_provider)
 
     def stats(self) -> HandlerStats:
         """Count what this handler has seen and lost, since it was made."""
-        redacted = self._gate.redactor.counts()
+        redacted = self._recorder.gate.redactor.counts()
         return HandlerStats(
             **self._recorder.counts(),
             redacted=redacted.findings,
@@ -147,15 +162,18 @@ class OtelCallbackHandler(_Base):
     def on_chain_start(self, serialized: Any, inputs: Any, **event: Any) -> None:
         """Start a run of any type that LangChain reports as a chain."""
         start = run_start(event.get("run_type") or "chain", serialized, event)
+        runnable = telling_runnable()
+        if runnable is not None:
+            start = start._replace(runnable=runnable)
         if is_answer(inputs):
             start = start._replace(answers=True)
 
-        def payload() -> Attributes:
+        def payload(gate: ContentGate) -> Attributes:
             # A stream's input is a placeholder here; the real one comes with the end.
             deferred = event.get("defers_inputs")
-            found = {} if deferred else payloads.chain_input(self._gate, inputs)
+            found = {} if deferred else payloads.chain_input(gate, inputs)
             if start.run_type == "prompt":
-                found.update(payloads.template(self._gate, serialized))
+                found.update(payloads.template(gate, serialized))
             return found
 
         self._recorder.start(start, payload)
@@ -164,16 +182,18 @@ class OtelCallbackHandler(_Base):
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **event: Any) -> None:
         """End a run; a graph that paused for a human ends as interrupted."""
         self._recorder.end(
-            run_id, lambda: self._deferred_input(event) | payloads.chain_output(self._gate, outputs)
+            run_id,
+            lambda gate: _deferred_input(gate, event) | payloads.chain_output(gate, outputs),
         )
 
     @_guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
         """End a run that raised; control flow is told apart from failure."""
-        self._recorder.fail(run_id, error, lambda: self._deferred_input(event))
-
-    def _deferred_input(self, event: Mapping[str, Any]) -> Attributes:
-        return payloads.chain_input(self._gate, event["inputs"]) if "inputs" in event else {}
+        self._recorder.fail(
+            run_id,
+            error,
+            lambda gate: _deferred_input(gate, event) | graph_facts.goto_of_error(gate, error),
+        )
 
     # --- models -------------------------------------------------------------------------------
 
@@ -183,8 +203,8 @@ class OtelCallbackHandler(_Base):
         start = run_start("chat_model", serialized, event)
         self._recorder.start(
             start,
-            lambda: payloads.prompt(
-                self._gate, start, (message_json(one) for group in messages for one in group)
+            lambda gate: payloads.prompt(
+                gate, start, (message_json(one) for group in messages for one in group)
             ),
         )
 
@@ -193,7 +213,7 @@ class OtelCallbackHandler(_Base):
         """Start a text completion model's run; LangChain calls this once per prompt."""
         start = run_start("llm", serialized, event)
         self._recorder.start(
-            start, lambda: payloads.prompt(self._gate, start, map(prompt_json, prompts))
+            start, lambda gate: payloads.prompt(gate, start, map(prompt_json, prompts))
         )
 
     @_guarded
@@ -205,13 +225,16 @@ class OtelCallbackHandler(_Base):
     def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note when the first content came, and the usage; v3 streams report no tokens."""
         if isinstance(event, Mapping):
-            content = event.get("event") == "content-block-delta"
-            self._recorder.chunk(run_id, event, content=content)
+            kind = event.get("event")
+            self._recorder.chunk(run_id, event, content=kind == "content-block-delta")
+            manager = run_manager() if kind == "message-start" else None
+            if manager is not None:
+                boundary.end_with(manager, run_id)
 
     @_guarded
     def on_llm_end(self, response: Any, *, run_id: UUID, **event: Any) -> None:
         """End a model's run with its answer, usage and finish reasons."""
-        self._recorder.end(run_id, lambda: payloads.answer(self._gate, response))
+        self._recorder.end(run_id, lambda gate: payloads.answer(gate, response))
 
     @_guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
@@ -219,7 +242,7 @@ class OtelCallbackHandler(_Base):
         response = event.get("response")
         partial = response is not None and any(response.generations)
         self._recorder.fail(
-            run_id, error, lambda: payloads.answer(self._gate, response) if partial else {}
+            run_id, error, lambda gate: payloads.answer(gate, response) if partial else {}
         )
 
     # --- tools --------------------------------------------------------------------------------
@@ -231,7 +254,7 @@ class OtelCallbackHandler(_Base):
         call_id = event.get("tool_call_id")
         self._recorder.start(
             run_start("tool", serialized, event),
-            lambda: payloads.tool_call(self._gate, arguments, call_id, serialized),
+            lambda gate: payloads.tool_call(gate, arguments, call_id, serialized),
         )
 
     @_guarded
@@ -240,7 +263,7 @@ class OtelCallbackHandler(_Base):
         handled = getattr(output, "status", None) == "error"
         self._recorder.end(
             run_id,
-            lambda: payloads.tool_result(self._gate, output),
+            lambda gate: payloads.tool_result(gate, output),
             status.HANDLED_ERROR if handled else status.OK,
         )
 
@@ -255,13 +278,16 @@ class OtelCallbackHandler(_Base):
     def on_retriever_start(self, serialized: Any, query: str, **event: Any) -> None:
         """Start a retriever's run."""
         self._recorder.start(
-            run_start("retriever", serialized, event), lambda: payloads.query(self._gate, query)
+            run_start("retriever", serialized, event), lambda gate: payloads.query(gate, query)
         )
+        manager = manager_of_retriever()
+        if manager is not None:
+            boundary.end_with(manager, event["run_id"])
 
     @_guarded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **event: Any) -> None:
         """End a retriever's run with its documents; their number, ids and scores are no content."""
-        self._recorder.end(run_id, lambda: payloads.documents(self._gate, documents))
+        self._recorder.end(run_id, lambda gate: payloads.documents(gate, documents))
 
     @_guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **event: Any) -> None:
@@ -273,30 +299,30 @@ class OtelCallbackHandler(_Base):
     @_guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **event: Any) -> None:
         """Note an event that the application dispatched."""
-        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, data))
+        self._recorder.note(run_id, name, lambda gate: payloads.event(gate, data))
 
     @_guarded
     def on_retry(self, retry_state: Any, *, run_id: UUID, **event: Any) -> None:
         """Note a retry inside a legacy model; other retries are runs of their own."""
         attempt = int(getattr(retry_state, "attempt_number", 0))
-        self._recorder.note(run_id, names.RETRY_EVENT, lambda: {names.RETRY_ATTEMPT: attempt})
+        self._recorder.note(run_id, names.RETRY_EVENT, lambda _: {names.RETRY_ATTEMPT: attempt})
 
     @_guarded
     def on_text(self, text: str, *, run_id: UUID, **event: Any) -> None:
         """Note a text that a legacy chain reported."""
-        self._recorder.note(run_id, names.TEXT_EVENT, lambda: payloads.event(self._gate, text))
+        self._recorder.note(run_id, names.TEXT_EVENT, lambda gate: payloads.event(gate, text))
 
     @_guarded
     def on_agent_action(self, action: Any, *, run_id: UUID, **event: Any) -> None:
         """Note what a legacy agent decided to do."""
         name = names.AGENT_ACTION_EVENT
-        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, action))
+        self._recorder.note(run_id, name, lambda gate: payloads.event(gate, action))
 
     @_guarded
     def on_agent_finish(self, finish: Any, *, run_id: UUID, **event: Any) -> None:
         """Note how a legacy agent finished."""
         name = names.AGENT_FINISH_EVENT
-        self._recorder.note(run_id, name, lambda: payloads.event(self._gate, finish))
+        self._recorder.note(run_id, name, lambda gate: payloads.event(gate, finish))
 
     @_guarded
     def on_interrupt(self, event: Any) -> None:
@@ -317,6 +343,10 @@ class OtelCallbackHandler(_Base):
             self._reported.add(kind)
             # The text of the error may hold content of the application.
             _log.error("otelchain could not record a run (%s); the application goes on", kind)
+
+
+def _deferred_input(gate: ContentGate, event: Mapping[str, Any]) -> Attributes:
+    return payloads.chain_input(gate, event["inputs"]) if "inputs" in event else {}
 
 
 if _Base is not BaseCallbackHandler:

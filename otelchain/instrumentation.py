@@ -152,10 +152,10 @@ class OtelchainInstrumentor:
     """
 
     def instrument(self, **options: Any) -> None:
-        """Call `instrument` with the ``tracer_provider`` and ``meter_provider`` of the options."""
+        """Call `instrument` with the providers of the options: tracer, meter and logger."""
         providers = {
             name: options[name]
-            for name in ("tracer_provider", "meter_provider")
+            for name in ("tracer_provider", "meter_provider", "logger_provider")
             if options.get(name) is not None
         }
         try:

@@ -5,6 +5,7 @@ when the resume may happen in another process; the store joins the rest by the s
 """
 
 import logging
+import os
 from collections.abc import Mapping
 from contextlib import closing
 from hashlib import sha256
@@ -87,9 +88,10 @@ class InterruptLinks:
         """Keep them in a file too, for the other processes that use it: workers, a restarted one.
 
         It holds digests of thread and checkpoint, and span contexts; no content. It is made when
-        the first graph is interrupted.
+        the first graph is interrupted. A path that cannot be used is named at once, in a warning.
         """
         self._file = _ContextFile(file)
+        self._file.try_out()
 
     def interrupted(self, thread: GraphThread, event: Any, context: SpanContext) -> None:
         """Remember a run that LangGraph interrupted at the event's checkpoint."""
@@ -169,6 +171,15 @@ class _ContextFile:
         self._path = path
         self._reported = False
 
+    def try_out(self) -> None:
+        """Warn of a path that cannot be used, without making the file."""
+        if self._path.exists():
+            self._execute((_SELECT, ("",)))
+        elif not self._path.parent.is_dir():
+            self._report("its directory does not exist")
+        elif not os.access(self._path.parent, os.W_OK):
+            self._report("its directory cannot be written")
+
     def put(self, keys: tuple[str, ...], context: SpanContext) -> None:
         row = (
             format_trace_id(context.trace_id),
@@ -202,11 +213,14 @@ class _ContextFile:
             self.works = True
             return rows
         except (sqlite3.Error, OSError, ValueError) as error:
-            self.works = False
-            if not self._reported:
-                self._reported = True
-                _log.warning("interrupted runs cannot be kept in %s: %s", self._path, error)
+            self._report(error)
             return []
+
+    def _report(self, reason: object) -> None:
+        self.works = False
+        if not self._reported:
+            self._reported = True
+            _log.warning("interrupted runs cannot be kept in %s: %s", self._path, reason)
 
 
 _CREATE = """

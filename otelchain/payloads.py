@@ -12,6 +12,7 @@ from langchain_core.messages import ToolMessage
 from otelchain import attributes as names
 from otelchain import cost, model_facts
 from otelchain.content import Attributes, ContentGate
+from otelchain.graph_facts import goto
 from otelchain.messages import output_messages
 from otelchain.prompt_facts import templates_json
 from otelchain.retrieval_facts import documents_json
@@ -27,7 +28,8 @@ def chain_input(gate: ContentGate, inputs: Any) -> Attributes:
 
 def chain_output(gate: ContentGate, outputs: Any) -> Attributes:
     """A chain's output."""
-    return gate.json(names.OUTPUT, outputs) | rubric_attributes(gate, outputs)
+    found = gate.json(names.OUTPUT, outputs)
+    return found | rubric_attributes(gate, outputs) | goto(gate, outputs)
 
 
 def template(gate: ContentGate, serialized: Mapping[str, Any] | None) -> Attributes:
@@ -76,7 +78,7 @@ def tool_call(
 def tool_result(gate: ContentGate, output: Any) -> Attributes:
     """What a tool returned; of a ToolMessage its content, the rest has attributes of its own."""
     if not isinstance(output, ToolMessage):
-        return gate.json(names.GEN_AI_TOOL_CALL_RESULT, output)
+        return gate.json(names.GEN_AI_TOOL_CALL_RESULT, output) | goto(gate, output)
     found = gate.json(names.GEN_AI_TOOL_CALL_RESULT, _unwrapped(output.content))
     # Older releases of langchain-core do not tell a tool's start which call it answers.
     return {**found, **_call_id(gate, output.tool_call_id)}

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from opentelemetry import trace
@@ -16,24 +16,43 @@ from otelchain import (
     ambient_run,
     boundary,
     cost,
+    graph_facts,
     interrupt_links,
     span_end,
     status,
     unreported,
     usage_facts,
+    withheld,
 )
 from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate, name_texts, text_length
+from otelchain.fallback_facts import fallback_facts
+from otelchain.log_events import LogEvents
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
-from otelchain.run_facts import RunStart, span_kind, span_name, start_attributes
+from otelchain.run_facts import (
+    RunStart,
+    span_kind,
+    span_name,
+    start_attributes,
+    withholds_content,
+)
 from otelchain.runs import OpenRun, OpenRuns
 from otelchain.settings import HandlerSettings
 
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+
 _log = logging.getLogger("otelchain")
 
-Payload = Callable[[], Attributes]
-"""Called only when the span records, so an unsampled run costs no serialising."""
+Payload = Callable[[ContentGate], Attributes]
+"""Called only when the span records, so an unsampled run costs no serialising. With the gate of
+its run, since content may be off for one run and on for the next."""
+
+
+def _no_payload(gate: ContentGate) -> Attributes:  # noqa: ARG001 - a Payload
+    return {}
+
 
 # The keys of opentelemetry.instrumentation.utils.suppress_instrumentation: today's and the old one.
 _SUPPRESSED = frozenset({_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"})
@@ -48,6 +67,7 @@ class RunRecorder:
         runs: The table of open runs, shared with the other handlers of the tracer's provider.
         settings: The bounds of the table.
         meter_provider: Where metrics go, if anywhere.
+        logger_provider: Where log events go, if anywhere.
     """
 
     def __init__(
@@ -57,9 +77,12 @@ class RunRecorder:
         runs: OpenRuns,
         settings: HandlerSettings,
         meter_provider: MeterProvider | None,
+        logger_provider: "LoggerProvider | None" = None,
     ) -> None:
         self.tracer = tracer
         self.gate = gate
+        self._closed_gate = gate.without_content()
+        self._shapes = graph_facts.GraphShapes(gate)
         self.runs = runs
         self.started = 0
         self.dropped = 0
@@ -74,6 +97,7 @@ class RunRecorder:
             if meter_provider
             else None
         )
+        self._events = LogEvents(logger_provider) if logger_provider is not None else None
 
     def counts(self) -> dict[str, int]:
         """Count this recorder's runs: open now, started, dropped; and its failed hooks."""
@@ -89,11 +113,17 @@ class RunRecorder:
         """Start a run's span; a run that is open already was reported twice and is left alone."""
         if any(map(get_current().get, _SUPPRESSED)) or not self.runs.claim(start.run_id):
             return
+        reported_parent = start.parent_run_id
+        if self.runs.open_fallbacks:
+            start = start._replace(parent_run_id=ambient_run.parent(reported_parent, self.runs))
         try:
             run = self._started(start)
         except BaseException:
             self.runs.release(start.run_id)
             raise
+        run.reported_parent_run_id = reported_parent
+        if hasattr(start.runnable, "runnables"):
+            run.fallbacks = start.runnable
         self.runs.add(run)
         self.started += 1
         boundary.entered(run)
@@ -101,14 +131,19 @@ class RunRecorder:
             ambient_run.entered_retriever(run)
         try:
             if run.span.is_recording():
-                self._describe_start(run, payload())
+                self._describe_start(run, payload(self._gate_of(run)))
+                if start.runnable is not None and run.fallbacks is None:
+                    run.span.set_attributes(self._shapes.of(start.runnable))
         finally:
             if start.parent_run_id is None:
                 unreported.watch(run, self.runs, self.end_unreported)
             self._end_overdue()
 
     def _started(self, start: RunStart) -> OpenRun:
-        attributes = start_attributes(start, self.gate)
+        closed = withholds_content(start) or (
+            start.parent_run_id is not None and self.runs.is_closed(start.parent_run_id)
+        )
+        attributes = start_attributes(start, self._closed_gate if closed else self.gate)
         context = self._parent_context(start, attributes)
         if self._openinference:  # a sampler may want to know the kind
             attributes.update(openinference(attributes))
@@ -121,12 +156,20 @@ class RunRecorder:
         )
         if not span.get_span_context().is_valid:
             self._say_once_that_spans_go_nowhere()
+        run.closed = closed
         run.streams, run.batch_size = start.streams, start.batch_size
         run.task = unreported.current_task()
         run.thread = interrupt_links.graph_thread(start.name, start.metadata)
         if start.answers and run.thread is not None:
             run.answered = self.runs.links.waiting(run.thread)
         return run
+
+    def _gate_of(self, run: OpenRun) -> ContentGate:
+        return self._closed_gate if run.closed else self.gate
+
+    def _gate_of_error(self, run: OpenRun, error: BaseException) -> ContentGate:
+        below = withheld.comes_from_below(run, error)
+        return self._closed_gate if below else self._gate_of(run)
 
     def _say_once_that_spans_go_nowhere(self) -> None:
         if not self._told and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
@@ -137,6 +180,8 @@ class RunRecorder:
         self._told = True
 
     def _describe_start(self, run: OpenRun, found: Attributes) -> None:
+        if self._events is not None:
+            run.attributes.update(found)
         if self._openinference:
             run.attributes.update(found)
             found |= openinference(run.attributes)
@@ -147,7 +192,7 @@ class RunRecorder:
         run.text_bytes += text_length(found)
         if run.text_bytes <= self._settings.max_span_bytes:
             return found
-        return name_texts(found)
+        return name_texts(found, self.gate.store)
 
     def _parent_context(self, start: RunStart, attributes: Attributes) -> Context | None:
         """Find the parent: the run that LangChain names, else the ambient span, else none."""
@@ -155,6 +200,12 @@ class RunRecorder:
             return None
         parent = self.runs.get(start.parent_run_id)
         if parent is not None:
+            if parent.fallbacks is not None:
+                parent.alternatives += 1
+            if parent.failed_tasks:
+                tries = parent.failed_tasks.get(attributes.get(names.LANGGRAPH_CHECKPOINT_NS))
+                if tries:
+                    attributes[names.RETRY_ATTEMPT] = tries + 1
             return trace.set_span_in_context(parent.span)
         ended = self.runs.ended_context(start.parent_run_id)
         if ended is not None:
@@ -190,13 +241,12 @@ class RunRecorder:
         run.span.set_attribute(names.GEN_AI_REQUEST_STREAM, True)
         run.span.set_attribute(names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, run.first_chunk_seconds)
 
-    def note(self, run_id: UUID, event: str, payload: Payload = dict) -> None:
+    def note(self, run_id: UUID, event: str, payload: Payload = _no_payload) -> None:
         """Add an event to an open run's span."""
         run = self._own(run_id)
         if run is not None and run.span.is_recording():
-            run.span.add_event(
-                self.gate.fact("event.name", event), self._within_budget(run, payload())
-            )
+            found = self._within_budget(run, payload(self._gate_of(run)))
+            run.span.add_event(self.gate.fact("event.name", event), found)
 
     def interrupt(self, run_id: UUID, event: Any) -> None:
         """Mark a graph's run as waiting for a human; LangGraph then reports a normal end."""
@@ -205,7 +255,9 @@ class RunRecorder:
             return
         run.interrupted = True
         run.span.set_attributes(self.gate.facts(interrupt_links.interrupt_facts(event)))
-        run.span.set_attributes(span_end.interrupts(event.interrupts, self.gate))
+        asked_below = withheld.asks(run, withheld.interrupt_ids(event.interrupts))
+        gate = self._closed_gate if asked_below else self._gate_of(run)
+        run.span.set_attributes(span_end.interrupts(event.interrupts, gate))
         if run.thread is not None:
             self.runs.links.interrupted(run.thread, event, run.span.get_span_context())
 
@@ -233,7 +285,8 @@ class RunRecorder:
         if graph is not None and graph.thread is not None:
             graph.interrupted = True
             graph.questions += span_end.questions_of(error)
-            graph.span.set_attributes(span_end.interrupts(graph.questions, self.gate))
+            gate = self._gate_of_error(graph, error)
+            graph.span.set_attributes(span_end.interrupts(graph.questions, gate))
             self.runs.links.waits(graph.thread, graph.span.get_span_context())
 
     def _own(self, run_id: UUID) -> OpenRun | None:
@@ -248,11 +301,13 @@ class RunRecorder:
         found: Attributes = {}
         try:
             if run.span.is_recording():
-                found = payload()
+                # An interrupted graph returns the question of its nodes, too.
+                asked_below = run.interrupted and run.withheld
+                found = payload(self._closed_gate if asked_below else self._gate_of(run))
         finally:
             self._finish(run, status.INTERRUPTED if run.interrupted else how, found)
 
-    def fail(self, run_id: UUID, error: BaseException, payload: Payload = dict) -> None:
+    def fail(self, run_id: UUID, error: BaseException, payload: Payload = _no_payload) -> None:
         """End a run that raised, and what it left open."""
         run = self.runs.pop(run_id, self)
         if run is None:
@@ -260,14 +315,20 @@ class RunRecorder:
         how = status.of_error(error)
         found: Attributes = {}
         try:
+            if run.closed:
+                withheld.hand_up(run, error, self.runs)
             if how == status.INTERRUPTED:
                 self._pause_graph(run, error)
             if run.span.is_recording():
-                found = payload()
-                span_end.describe_error(run.span, error, how, self.gate)
+                found = payload(self._gate_of(run))
+                gate = self._gate_of_error(run, error)
+                exception = span_end.describe_error(run.span, error, how, gate)
+                if exception and self._events is not None:
+                    self._events.failed(run, exception)
         finally:
             if how == status.ERROR:
                 found[names.ERROR_TYPE] = span_end.type_name(error)
+                self._count_with_parent(run)
             # Who stops reading at the question has not abandoned the run, but will answer it.
             waits = run.interrupted and how == status.ABANDONED
             try:
@@ -275,6 +336,14 @@ class RunRecorder:
             finally:
                 self._end_descendants(run, how)
                 unreported.end_batch_siblings(run, self.runs, self.end_unreported)
+
+    def _count_with_parent(self, run: OpenRun) -> None:
+        """Count a failed node with its graph, so that its next try knows its number."""
+        parent = self.runs.get(run.parent_run_id) if run.parent_run_id else None
+        task: Any = run.attributes.get(names.LANGGRAPH_CHECKPOINT_NS)
+        if task and parent is not None:
+            tries = parent.failed_tasks or {}
+            parent.failed_tasks = {**tries, task: tries.get(task, 0) + 1}
 
     def _finish(
         self, run: OpenRun, how: status.Status, found: Attributes, reason: str | None = None
@@ -285,6 +354,10 @@ class RunRecorder:
                 if run.usage is not None:
                     found.update(run.usage.counts())
                 found.update(cost.cost({**run.attributes, **found}))
+            if run.fallbacks is not None:
+                answered = how == status.OK
+                told = fallback_facts(run.fallbacks, run.alternatives, answered=answered)
+                found.update(self.gate.facts(told))
             if self._openinference:
                 found.update(openinference({**run.attributes, **found}))
             if run.answered is not None and not run.resumed:
@@ -294,6 +367,8 @@ class RunRecorder:
                 self.runs.links.ended(run.thread)
             if self._metrics is not None:
                 self._metrics.ended(run, found, ended)
+            if self._events is not None:
+                self._events.ended(run, found, ended)
         finally:
             recorded = self._within_budget(run, found)
             span_end.end(run, how, reason, found=recorded, end_time_unix_nano=ended)

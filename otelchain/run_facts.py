@@ -17,6 +17,9 @@ from otelchain import model_facts, prompt_facts, retrieval_facts
 from otelchain.content import Attributes, ContentGate
 from otelchain.snapshot import snapshot
 
+# How an application switches content off for one runnable and what runs below it.
+_CAPTURE_KEY = "otelchain.capture"
+_CAPTURE_TAG = "otelchain.capture="
 # Run metadata that LangChain and LangGraph write themselves: recorded with content capture off.
 _LANGGRAPH_KEYS = frozenset(
     {
@@ -44,12 +47,20 @@ _OWN_METADATA = _LANGGRAPH_KEYS | {
     "ls_retriever_name",
     "ls_temperature",
     "ls_vector_store_provider",
+    _CAPTURE_KEY,
     "rubric_grader_configured_model",
     "rubric_grader_effective_strategy",
     "run_id",
     "task_id",
 }
-_OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "retry:attempt:", "langsmith:hidden")
+_OWN_TAGS = (
+    "seq:step:",
+    "graph:step:",
+    "map:key:",
+    "retry:attempt:",
+    "langsmith:hidden",
+    _CAPTURE_TAG,
+)
 _MAX_TAG_BYTES = 1_024
 _MAX_PATH_BYTES = 4_096  # a path is a handful of names and numbers
 _RETRY_TAG = "retry:attempt:"
@@ -80,6 +91,7 @@ class RunStart(NamedTuple):
     streams: bool = False  # a chain's stream says so; a model's shows with its first token
     batch_size: int = 1  # runs that one call of a model starts
     answers: bool = False  # a graph's, with the answer to an interrupt
+    runnable: Any = None  # a graph or a runnable with fallbacks
 
 
 def run_start(
@@ -97,6 +109,25 @@ def run_start(
         bool(event.get("defers_inputs")),
         int(event.get("batch_size") or 1),
     )
+
+
+def withholds_content(start: RunStart) -> bool:
+    """Whether a run's metadata ``otelchain.capture`` or a tag of that name says no.
+
+    Anything but true means no: a switch for privacy that is misspelt must not stand open.
+    """
+    if not _says_true(start.metadata.get(_CAPTURE_KEY, True)):
+        return True
+    return any(
+        type(tag) is str
+        and tag.startswith(_CAPTURE_TAG)
+        and not _says_true(tag[len(_CAPTURE_TAG) :])
+        for tag in start.tags
+    )
+
+
+def _says_true(word: Any) -> bool:
+    return word is True or (isinstance(word, str) and word.strip().lower() == "true")
 
 
 def _serialized_name(serialized: Mapping[str, Any] | None) -> str | None:

@@ -60,6 +60,14 @@ class OpenRun:
     streams: bool = False
     """Reported as a stream at its start."""
     batch_size: int = 1
+    closed: bool = False
+    """Its content is switched off, for it or above it; so it is for what starts below."""
+    withheld: "set[object] | None" = None
+    """Errors and interrupts that come from such a run below; see `otelchain.withheld`."""
+    fallbacks: Any = None  # the RunnableWithFallbacks whose run it is
+    reported_parent_run_id: UUID | None = None  # of such a run: what LangChain said
+    alternatives: int = 0  # runs that started directly below such a run
+    failed_tasks: dict[object, int] | None = None  # a graph's; tries by checkpoint namespace
     task: "asyncio.Task[Any] | None" = None
     """The task that it was started in."""
     watcher: "Callable[[asyncio.Task[Any]], object] | None" = None
@@ -90,7 +98,10 @@ class OpenRuns:
         self._runs: OrderedDict[int, OpenRun] = OrderedDict()
         self._root_retrievers: dict[int, OpenRun] = {}
         self._ended: OrderedDict[int, SpanContext] = OrderedDict()
+        self._ended_closed: set[int] = set()
+        self._forgot_closed = False
         self._claimed: set[int] = set()
+        self.open_fallbacks = 0
         self._adds_until_look = _ADDS_BETWEEN_LOOKS
         self._lock = Lock()
         self.links = InterruptLinks()
@@ -136,6 +147,8 @@ class OpenRuns:
         with self._lock:
             self._claimed.discard(run.run_id.int)
             self._runs[run.run_id.int] = run
+            if run.fallbacks is not None:
+                self.open_fallbacks += 1
             if run.parent_run_id is None:
                 if run.run_type == "retriever":
                     self._root_retrievers[run.run_id.int] = run
@@ -151,6 +164,14 @@ class OpenRuns:
     def ended_context(self, run_id: UUID) -> SpanContext | None:
         """Find the span context of a run that ended not long ago."""
         return self._ended.get(run_id.int)
+
+    def is_closed(self, run_id: UUID) -> bool:
+        """Whether content is off for a run; yes also for one that may have been forgotten."""
+        key = run_id.int
+        run = self._runs.get(key)
+        if run is not None:
+            return run.closed
+        return key in self._ended_closed or (self._forgot_closed and key not in self._ended)
 
     def pop(self, run_id: UUID, owner: Owner) -> OpenRun | None:
         """Take a run out to end it, if it is the owner's. Whoever gets it is the only one."""
@@ -205,6 +226,7 @@ class OpenRuns:
         with self._lock:
             runs = list(reversed(self._runs.values()))
             self._runs.clear()
+            self.open_fallbacks = 0
             self._root_retrievers.clear()
             return runs
 
@@ -213,12 +235,15 @@ class OpenRuns:
         self._lock = Lock()
         self.links.forget_lock()
         self._runs.clear()
+        self.open_fallbacks = 0
         self._root_retrievers.clear()
 
     def _pop(self, key: int) -> OpenRun | None:
         run = self._runs.pop(key, None)
         if run is None:
             return None
+        if run.fallbacks is not None:
+            self.open_fallbacks -= 1
         if run.parent_run_id is None:
             self._root_retrievers.pop(key, None)
         else:
@@ -230,6 +255,11 @@ class OpenRuns:
             run.task.remove_done_callback(run.watcher)
         run.task = run.watcher = None
         self._ended[key] = run.span.get_span_context()
+        if run.closed:
+            self._ended_closed.add(key)
         if len(self._ended) > ENDED_KEPT:
-            self._ended.popitem(last=False)
+            forgotten, _ = self._ended.popitem(last=False)
+            if forgotten in self._ended_closed:
+                self._ended_closed.discard(forgotten)
+                self._forgot_closed = True
         return run

@@ -86,6 +86,12 @@ class HandlerSettings:
         "Path of a small SQLite file, shared by the processes of a host, in which interrupted "
         "LangGraph runs are remembered, so that a resume in another process is linked to them.",
     )
+    payload_directory: str = _setting(
+        "",
+        "OTELCHAIN_PAYLOAD_DIRECTORY",
+        "Directory in which inputs and outputs beyond these budgets are kept whole, redacted, at "
+        "most 1 GiB; their attribute `….reference` names the file.",
+    )
     live_runs: bool = _setting(
         False,
         "OTELCHAIN_LIVE_RUNS",

@@ -114,6 +114,24 @@ def _quick_default(value: object) -> object:
     return members
 
 
+def whole_json(value: object) -> bytes | None:
+    """Write a value of any size as JSON; what is no JSON is named by its type.
+
+    None where orjson refuses: cycles, lone surrogates, integers beyond 64 bits.
+    """
+    try:
+        return orjson.dumps(value, default=_whole_default, option=_QUICK_OPTIONS)
+    except Exception:  # noqa: BLE001 - an object of the application may do anything
+        return None
+
+
+def _whole_default(value: object) -> object:
+    try:
+        return _quick_default(value)
+    except TypeError:
+        return f"<{_type_name(value)}>"
+
+
 class _Walk:
     def __init__(self, max_bytes: int, redact: Callable[[str], str]) -> None:
         self.left_bytes = max_bytes

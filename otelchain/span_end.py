@@ -54,24 +54,33 @@ def type_name(error: BaseException) -> str:
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
-def describe_error(span: Span, error: BaseException, how: status.Status, gate: ContentGate) -> None:
-    """Record why a run raised; texts are content and pass the redactor, also the stack trace."""
+def describe_error(
+    span: Span, error: BaseException, how: status.Status, gate: ContentGate
+) -> Attributes:
+    """Record why a run raised; texts are content and pass the redactor, also the stack trace.
+
+    Returns:
+        The attributes of the exception event; none where control flow was raised.
+    """
     name = type_name(error)
     if how != status.ERROR:
         span.set_attribute(names.RUN_END_REASON, name)
         if how == status.INTERRUPTED:
             span.set_attributes(interrupts(questions_of(error), gate))
-        return
+        return {}
     span.set_attribute(names.ERROR_TYPE, name)
     message = gate.text(names.EXCEPTION_MESSAGE, _text(error))
     span.set_status(StatusCode.ERROR, str(message.get(names.EXCEPTION_MESSAGE, name)))
     stack = "".join(
         traceback.format_exception(type(error), error, error.__traceback__, limit=-_STACK_FRAMES)
     )
-    span.add_event(
-        names.EXCEPTION_EVENT,
-        {names.EXCEPTION_TYPE: name, **message, **gate.text(names.EXCEPTION_STACKTRACE, stack)},
-    )
+    exception = {
+        names.EXCEPTION_TYPE: name,
+        **message,
+        **gate.text(names.EXCEPTION_STACKTRACE, stack),
+    }
+    span.add_event(names.EXCEPTION_EVENT, exception)
+    return exception
 
 
 def questions_of(error: BaseException) -> tuple[Any, ...]:

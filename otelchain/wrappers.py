@@ -22,6 +22,7 @@ from pydantic import PrivateAttr
 from otelchain import ambient_run, payloads
 from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate
+from otelchain.errors import ConfigurationError
 from otelchain.handler import OtelCallbackHandler
 from otelchain.recorder import RunRecorder
 from otelchain.run_facts import RunStart
@@ -51,9 +52,15 @@ def traced_embeddings(
         handler: Records the calls also where no handler listens, at the top of a script for
             example. Not needed inside of runs, nor with `instrument`.
 
+    Raises:
+        ConfigurationError: It is no embedding model.
+
     Example:
         ``InMemoryVectorStore(traced_embeddings(OpenAIEmbeddings()))``
     """
+    _require(
+        "traced_embeddings", "an embedding model", embeddings, ("embed_documents", "embed_query")
+    )
     return TracedEmbeddings(embeddings, handler)
 
 
@@ -69,12 +76,30 @@ def traced_reranker(
         reranker: The compressor to wrap.
         handler: Records the calls also where no handler listens.
 
+    Raises:
+        ConfigurationError: It is no document compressor.
+
     Example:
         ``ContextualCompressionRetriever(base_compressor=traced_reranker(CohereRerank()), …)``
     """
+    _require("traced_reranker", "a document compressor", reranker, ("compress_documents",))
     wrapped = TracedReranker(compressor=reranker)
     wrapped._handler = handler  # noqa: SLF001 - a field of pydantic's that no argument can set
     return wrapped
+
+
+def _require(function: str, what: str, given: Any, methods: Sequence[str]) -> None:
+    """Refuse what is not the part that a wrapper wraps: told by its methods, as LangChain does."""
+    if isinstance(given, type):
+        raise ConfigurationError(
+            f"{function}() takes {what}, not the class {given.__name__}; pass an object of it"
+        )
+    missing = [name for name in methods if not callable(getattr(given, name, None))]
+    if missing:
+        raise ConfigurationError(
+            f"{function}() takes {what}, not {type(given).__name__}, "
+            f"which has no {' and no '.join(missing)}"
+        )
 
 
 class TracedEmbeddings(Embeddings):
@@ -247,7 +272,7 @@ class _Call:
             metadata={**self._manager.metadata, **_model(self._part)},
             parameters=_fields(self._part, _PARAMETER_FIELDS),
         )
-        recorder.start(start, lambda: self._given(recorder.gate))
+        recorder.start(start, self._given)
         run = recorder.runs.get(self.run_id)
         if run is not None and self._attached is None:
             self._context = trace.set_span_in_context(run.span)
@@ -255,7 +280,7 @@ class _Call:
 
     def _end(self, recorder: RunRecorder) -> None:
         found = self._found
-        recorder.end(self.run_id, lambda: found(recorder.gate) if found else {})
+        recorder.end(self.run_id, lambda gate: found(gate) if found else {})
 
     def _each(self, act: Callable[[RunRecorder], None]) -> None:
         for recorder in self._recorders:

@@ -617,13 +617,81 @@ def interrupted_retriever(handler: OtelCallbackHandler) -> None:
         FakeRetriever(error=KeyboardInterrupt()).invoke("q", {"callbacks": [handler]})
 
 
-def test_a_retriever_that_ctrl_c_left_ends_with_the_next_run_of_its_thread(
+def test_a_retriever_that_ctrl_c_left_ends_when_its_call_is_gone_without_another_run(
     handler: OtelCallbackHandler, finished_spans: FinishedSpans
 ) -> None:
     interrupted_retriever(handler)
-    RunnableLambda(str).invoke(1, {"callbacks": [handler]})
+    gc.collect()
+
+    assert handler.stats().open == 0
+    assert finished_spans.statuses() == {"FakeRetriever": "abandoned"}
+
+
+def test_it_ends_with_the_next_run_of_any_thread(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    interrupted_retriever(handler)
+    gc.collect()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(RunnableLambda(str).invoke, 1, {"callbacks": [handler]}).result()
 
     assert finished_spans.statuses() == {"FakeRetriever": "abandoned", "str": "ok"}
+
+
+def test_a_retriever_whose_call_is_still_on_the_stack_ends_with_the_next_run_of_its_thread(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    try:
+        FakeRetriever(error=KeyboardInterrupt()).invoke("q", {"callbacks": [handler]})
+    except KeyboardInterrupt:  # its traceback holds the frames of the call
+        RunnableLambda(str).invoke(1, {"callbacks": [handler]})
+
+    assert finished_spans.statuses() == {"FakeRetriever": "abandoned", "str": "ok"}
+
+
+def test_a_retriever_that_works_for_long_is_not_taken_for_left(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans
+) -> None:
+    class Slow(FakeRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+            gc.collect()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(RunnableLambda(str).invoke, 1, {"callbacks": [handler]}).result()
+            assert handler.stats().open == 1
+            return []
+
+        async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+            await asyncio.sleep(0)
+            return self._get_relevant_documents(query, run_manager=run_manager)
+
+    Slow().invoke("q", {"callbacks": [handler]})
+    asyncio.run(Slow().ainvoke("q", {"callbacks": [handler]}))
+
+    statuses = [facts(span)["otelchain.run.status"] for span in finished_spans.all()]
+    assert statuses == ["ok"] * 4
+
+
+@pytest.mark.skipif(not hasattr(FakeModel, "stream_events"), reason="no v3 streams")
+@pytest.mark.parametrize("read", ["one event", "all"])
+@pytest.mark.filterwarnings("ignore:The method")  # v3 streams are beta
+@pytest.mark.filterwarnings("ignore:.*beta")
+def test_a_v3_stream_ends_when_nothing_is_left_that_could_read_on(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans, read: str
+) -> None:
+    def use(model: Any) -> None:
+        stream = model.stream_events("x", {"callbacks": [handler]}, version="v3")
+        for number, _ in enumerate(stream):
+            gc.collect()
+            assert number or handler.stats().open == 1
+            if read == "one event":
+                break
+
+    use(StreamingModel(messages=iter([])))
+    gc.collect()
+
+    assert handler.stats().open == 0
+    wanted = "abandoned" if read == "one event" else "ok"
+    assert finished_spans.statuses() == {"StreamingModel": wanted}
 
 
 def test_a_retriever_that_calls_others_is_not_taken_for_left(

@@ -620,3 +620,35 @@ def test_the_store_knows_the_question_of_a_stream_that_was_left_there(
         "waiting",
         [{"question": "approve? Ask [REDACTED:email]"}],
     )
+
+
+@pytest.mark.parametrize("kind", ["no directory", "a directory", "no database"])
+def test_an_interrupt_file_that_cannot_be_used_is_named_when_the_handler_is_made(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+) -> None:
+    path = tmp_path / "interrupts"
+    if kind == "no directory":
+        path = path / "file"
+    elif kind == "a directory":
+        path.mkdir()
+    else:
+        path.write_text("this is no SQLite database, but a text that somebody keeps here")
+    monkeypatch.setenv("OTELCHAIN_INTERRUPT_FILE", str(path))
+
+    OtelCallbackHandler(TracerProvider(shutdown_on_exit=False))
+
+    assert f"interrupted runs cannot be kept in {path}: " in caplog.text
+
+
+def test_an_interrupt_file_that_can_be_used_is_not_made_before_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTELCHAIN_INTERRUPT_FILE", str(tmp_path / "interrupts"))
+
+    OtelCallbackHandler(TracerProvider(shutdown_on_exit=False))
+
+    assert caplog.text == ""
+    assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models.fake import FakeListLLM, FakeStreamingListLLM
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.outputs import GenerationChunk
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
@@ -82,6 +83,14 @@ class CallingLLM(FakeListLLM):
 
     async def _acall(self, *args: Any, **kwargs: Any) -> str:
         return self._call(*args, **kwargs)
+
+
+class CallingPlainStream(FakeListLLM):
+    call: Any
+
+    def _stream(self, *args: Any, **kwargs: Any) -> Any:
+        self.call()
+        yield GenerationChunk(text="a")
 
 
 class CallingRetriever(BaseRetriever):
@@ -318,6 +327,53 @@ def test_a_langchain_that_does_not_fit_is_left_alone_with_one_warning(
     (record,) = caplog.records
     assert "does not fit the installed langchain-core" in record.getMessage()
     assert boundary._originals == []
+
+
+UNTRACED: dict[str, Callable[[Any], Any]] = {
+    "stream": lambda call: lambda: list(CallingStream(messages=iter([]), call=call).stream("q")),
+    "async stream": lambda call: (
+        lambda: asyncio.run(drained(CallingStream(messages=iter([]), call=call).astream("q")))
+    ),
+    "plain stream": lambda call: (
+        lambda: list(CallingPlainStream(responses=["a"], call=call).stream("q"))
+    ),
+    "model": lambda call: lambda: CallingModel(messages=iter(["a"]), call=call).invoke("q"),
+    "plain model": lambda call: lambda: CallingLLM(responses=["a"], call=call).invoke("q"),
+    "retriever": lambda call: lambda: CallingRetriever(call=call).invoke("q"),
+    "async retriever": lambda call: lambda: asyncio.run(CallingRetriever(call=call).ainvoke("q")),
+}
+
+
+async def drained(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
+@pytest.mark.parametrize("kind", UNTRACED)
+@pytest.mark.parametrize("inner", ["same kind", "chain"])
+def test_an_untraced_step_does_not_take_a_traced_run_inside_for_its_own(
+    http_call: Callable[..., None],
+    handler: OtelCallbackHandler,
+    finished_spans: FinishedSpans,
+    kind: str,
+    inner: str,
+) -> None:
+    traced: dict[str, Any] = {
+        "chain": RunnableLambda(lambda value: value),
+        "same kind": FakeRetriever()
+        if "retriever" in kind
+        else FakeModel(messages=iter("abcdefgh")),
+    }
+
+    def call(*_: Any) -> None:
+        traced[inner].invoke("x", {"callbacks": [handler]})
+        http_call("http after it")
+
+    UNTRACED[kind](call)()
+
+    spans = finished_spans.all()
+    assert len(spans) >= 2
+    assert all(span.parent is None for span in spans)  # siblings: nothing around is traced
 
 
 def test_runs_of_other_handlers_only_are_no_trouble(http_call: Callable[..., None]) -> None:

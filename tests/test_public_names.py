@@ -11,6 +11,7 @@ PUBLIC = [
     "HandlerStats",
     "OtelCallbackHandler",
     "OtelchainError",
+    "PayloadStore",
     "RedactionPolicyError",
     "Redactor",
     "__version__",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
@@ -23,6 +23,7 @@ from opentelemetry.trace import SpanKind
 
 from fakes import FakeModel, FinishedSpans
 from otelchain import OtelCallbackHandler, traced_embeddings, traced_reranker
+from otelchain.errors import ConfigurationError
 from otelchain.wrappers import _provider
 
 
@@ -516,3 +517,28 @@ def test_with_content_off_a_reranker_keeps_ids_scores_and_hashes(
         "length_chars": 3,
         "sha256": hashed(DOCUMENTS[1]),
     }
+
+
+@pytest.mark.parametrize(
+    ("wrap", "given", "complaint"),
+    [
+        (
+            traced_embeddings,
+            42,
+            "an embedding model, not int, which has no embed_documents and no embed_query",
+        ),
+        (traced_embeddings, None, "not NoneType"),
+        (traced_embeddings, DeterministicFakeEmbedding, "not the class DeterministicFakeEmbedding"),
+        (
+            traced_reranker,
+            42,
+            "a document compressor, not int, which has no compress_documents",
+        ),
+        (traced_reranker, DeterministicFakeEmbedding(size=3), "has no compress_documents"),
+    ],
+)
+def test_what_is_not_the_part_to_wrap_is_refused_by_name(
+    wrap: Any, given: Any, complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        wrap(given)

@@ -218,7 +218,6 @@ def _both(first: Callable[..., Any], second: Callable[[], None]) -> Callable[[],
 
 _OPT_IN = "nested spans are opt-in: see the column otelchain"
 # No callback can see these; what nests the spans does.
-_UNREPORTED = "langchain-core reports no end, nested spans see it: see the column otelchain"
 
 KNOWN = (
     Subject(
@@ -234,8 +233,6 @@ KNOWN = (
         ("otelchain",),
         declined={
             "nesting": _OPT_IN,
-            "ctrl-c-retriever": _UNREPORTED,
-            "early-close-v3": _UNREPORTED,
         },
         masks=True,
     ),

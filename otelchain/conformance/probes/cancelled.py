@@ -141,8 +141,10 @@ def _interrupting(call: Callable[[Any], Any]) -> Callable[[Trial], Verdict]:
         try:
             call(trial.config())
         except KeyboardInterrupt:
-            return trial.all_ended()
-        return judge(False, "KeyboardInterrupt was swallowed")
+            pass
+        else:
+            return judge(False, "KeyboardInterrupt was swallowed")
+        return trial.all_ended()
 
     return run
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from otelchain.conformance.probe import probe
 from otelchain.conformance.spans import texts
+from otelchain.conformance.subject import Options
 from otelchain.conformance.trial import Trial
 from otelchain.conformance.verdict import NotApplicableError, Verdict, judge
 
@@ -138,3 +139,43 @@ def graphs_trace_policy(trial: Trial) -> Verdict:
         place for span in nodes for place, text in texts(span) if "4711" in text or "4712" in text
     }
     return judge(not found, f"in {', '.join(sorted(found))}" if found else "reduced")
+
+
+def _routed() -> Any:
+    """A graph whose first node chooses the next by a command."""
+    from langgraph.graph import START, StateGraph
+    from langgraph.types import Command
+
+    graph: Any = StateGraph(_state())
+    graph.add_node("choose", lambda given: Command(goto="taken"), destinations=("taken", "spare"))
+    for name in ("taken", "spare"):
+        graph.add_node(name, lambda given: {"x": 1})
+    graph.add_edge(START, "choose")
+    return graph.compile()
+
+
+@probe("The run of a graph tells its nodes, also those that did not run", needs=_NEEDS)
+def graphs_shape(trial: Trial) -> Verdict:
+    """Which steps a run could have taken."""
+    _routed().invoke({"x": 0}, trial.config())
+    trial.settle()
+    told = {place for span in trial.log.ended() for place, text in texts(span) if "spare" in text}
+    return judge(bool(told), f"in {', '.join(sorted(told))}" if told else "nowhere")
+
+
+@probe(
+    "A node that returns Command(goto=…) says where it goes, with content off",
+    needs=_NEEDS,
+    options=Options(content=False),
+)
+def graphs_goto(trial: Trial) -> Verdict:
+    """The name of a node is no content."""
+    _routed().invoke({"x": 0}, trial.config())
+    trial.settle()
+    told = {
+        place
+        for span in trial.log.ended()
+        for place, text in texts(span)
+        if "goto" in place and "taken" in text
+    }
+    return judge(bool(told), f"in {', '.join(sorted(told))}" if told else "nowhere")

@@ -1,4 +1,5 @@
 """Every run has its span, in its place, under its own kind."""
+# ruff: noqa: ARG001 - fakes keep the signatures of what they stand for
 
 import asyncio
 import threading
@@ -13,7 +14,7 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel
 from otelchain.conformance.applications import ChatModel, UnnamedChatModel
 from otelchain.conformance.dialects import says_agent
 from otelchain.conformance.probe import probe
-from otelchain.conformance.spans import span_id
+from otelchain.conformance.spans import span_id, texts
 from otelchain.conformance.trial import Trial
 from otelchain.conformance.verdict import Verdict, judge
 
@@ -95,3 +96,35 @@ def runs_kind_not_guessed(trial: Trial) -> Verdict:
     RunnableLambda(lambda value: value).invoke(1, config)
     agents = [span.name for span in trial.log.ended() if says_agent(span)]
     return judge(not agents, f"agents: {', '.join(agents) or 'none'}")
+
+
+@probe("The alternatives of a runnable with fallbacks are under the run that tries them")
+def runs_fallback_parents(trial: Trial) -> Verdict:
+    """langchain-core reports them beside it; at the top each is then a trace of its own."""
+
+    def fail(value: Any) -> Any:
+        raise ConnectionError
+
+    chain = RunnableLambda(fail).with_fallbacks([RunnableLambda(lambda v: v, name="second")])
+    chain.invoke(1, trial.config())
+    started = trial.log.started()
+    roots = [span_id(span) for span in started if span.parent is None]
+    below = [span for span in started if span.parent and [span.parent.span_id] == roots]
+    good = len(roots) == 1 and len(below) == 2
+    return judge(good, f"{len(roots)} roots, {len(below)} of {len(started)} directly below")
+
+
+@probe("The run of a runnable with fallbacks says which alternative answered")
+def runs_fallback_told(trial: Trial) -> Verdict:
+    """An operator wants to know how often the second choice answers."""
+
+    def fail(value: Any) -> Any:
+        raise ConnectionError
+
+    second = RunnableLambda(lambda v: v, name="second")
+    config: Any = trial.config(run_name="careful")
+    RunnableLambda(fail, name="first").with_fallbacks([second]).invoke(1, config)
+    trial.settle()
+    runs = [span for span in trial.log.ended() if "careful" in span.name]
+    told = [place for run in runs for place, text in texts(run) if "second" in text]
+    return judge(bool(told), f"in {', '.join(told)}" if told else "nowhere")
