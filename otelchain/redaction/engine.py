@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from otelchain.redaction.folding import encodable, fold
+from otelchain.redaction.folding import encodable
 from otelchain.redaction.replacing import Action, OwnTokens, Replace, failed, outside
 from otelchain.redaction.rules import Match, Rule, Span
 from otelchain.redaction.scanner import Scanner, matches
+from otelchain.redaction.views import View, plainest, views
 
 # RE2 is linear for one match, but a pattern may scan to the end for each of many matches.
 # A rule that takes longer than this on one text, in CPU time of its thread, fails closed.
@@ -88,6 +89,7 @@ class Engine:
         return "".join([*parts, text[at:]])
 
     def _replacement(self, rule: Rule, value: str) -> str:
+        value = plainest(value) if rule.folded else value
         return self._replace(rule.name, rule.canonical(value))
 
     def _joined(self, findings: list[Finding]) -> Iterator[Finding]:
@@ -103,19 +105,22 @@ class Engine:
 
     def _findings(self, text: str) -> list[Finding]:
         text = self._tokens.blanked(text)
-        rules, needs_folding = self._scanner.candidates(text)
-        plain = text
-        folded = text
-        if needs_folding:
-            plain, folded = encodable(text), fold(text)
-            more, _ = self._scanner.candidates(folded)
-            rules = list({id(rule): rule for rule in [*rules, *more]}.values())
-        found = [
-            finding
-            for rule in rules
-            for finding in self._of_rule(rule, folded if rule.folded else plain)
-        ]
+        rules, has_views = self._scanner.candidates(text)
+        if has_views:
+            found = self._of_rules([rule for rule in rules if not rule.folded], encodable(text))
+            found += [finding for view in views(text) for finding in self._in_view(view)]
+        else:
+            found = self._of_rules(rules, text)
         return sorted(found, key=self._position)
+
+    def _in_view(self, view: View) -> list[Finding]:
+        text = self._tokens.blanked(view.text)
+        rules, _ = self._scanner.candidates(text)
+        found = self._of_rules([rule for rule in rules if rule.folded], text)
+        return [each._replace(span=view.original(each.span)) for each in found]
+
+    def _of_rules(self, rules: list[Rule], text: str) -> list[Finding]:
+        return [finding for rule in rules for finding in self._of_rule(rule, text)]
 
     def _position(self, finding: Finding) -> tuple[int, int, int]:
         (start, end), rule = finding

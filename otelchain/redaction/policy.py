@@ -6,14 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from otelchain.errors import RedactionPolicyError
-from otelchain.redaction.detectors import DEFAULT_RULES
+from otelchain.redaction.detectors import DEFAULT_RULES, OPTIONAL_RULES
 from otelchain.redaction.key_values import SPOKEN_RULES, key_value_rules
 from otelchain.redaction.keys import IsSensitive
+from otelchain.redaction.names import check_installed
 from otelchain.redaction.rules import Match, Rule, Span, whole
 from otelchain.redaction.scanner import compiled
 
 DETECTORS = tuple(dict.fromkeys([*(rule.family for rule in DEFAULT_RULES), "secret"]))
 """Names that ``Redactor(detectors=…)`` takes: families of rules. Single rules work too."""
+
+OPTIONAL_DETECTORS = tuple(dict.fromkeys(rule.family for rule in OPTIONAL_RULES))
+"""Families that only who names them has."""
 
 RULE_NAMES = frozenset(rule.name for rule in DEFAULT_RULES)
 
@@ -31,16 +35,23 @@ def selected(detectors: Iterable[str] | None) -> frozenset[str]:
     if isinstance(detectors, str):
         raise RedactionPolicyError(f"detectors takes a list of names, got the text {detectors!r}")
     names = set(detectors)
-    unknown = sorted(names - RULE_NAMES - set(DETECTORS))
+    unknown = sorted(names - RULE_NAMES - set(DETECTORS) - set(OPTIONAL_DETECTORS))
     if unknown:
-        known = ", ".join(DETECTORS)
+        known = ", ".join([*DETECTORS, *OPTIONAL_DETECTORS])
         raise RedactionPolicyError(f"no redaction detector is named {unknown[0]!r}; known: {known}")
     return frozenset(names | {rule.name for rule in DEFAULT_RULES if rule.family in names})
 
 
 def default_rules(names: frozenset[str]) -> list[Rule]:
-    """Give the built-in rules that were selected, in policy order."""
-    return [rule for rule in DEFAULT_RULES if rule.name in names or rule.family in names]
+    """Give the built-in rules that were selected, in policy order.
+
+    Raises:
+        RedactionPolicyError: A rule needs what is not installed.
+    """
+    if names.intersection(OPTIONAL_DETECTORS):
+        check_installed()
+    rules = (*DEFAULT_RULES, *OPTIONAL_RULES)
+    return [rule for rule in rules if rule.name in names or rule.family in names]
 
 
 def secret_rules(names: frozenset[str], keys: list[str], is_sensitive: IsSensitive) -> list[Rule]:

@@ -76,11 +76,19 @@ class Redactor:
             *policy.secret_rules(names, own_keys, is_sensitive),
             *own_rules,
         ]
+        rules.sort(key=lambda rule: rule.family == "entropy")  # what has a better name keeps it
         self._callables = policy.checked_callables(callables)
         self._action = action
         self._replace = replacement(action, hash_key)
         self._tokens = OwnTokens(
-            [*policy.RULE_NAMES, SECRET, _UNKNOWN_TYPE, _WALK, *patterns]
+            [
+                *policy.RULE_NAMES,
+                *policy.OPTIONAL_DETECTORS,
+                SECRET,
+                _UNKNOWN_TYPE,
+                _WALK,
+                *patterns,
+            ]
             + [name for name, _ in self._callables],
             action,
         )
