@@ -410,7 +410,8 @@ def test_the_default_is_the_preset_personal() -> None:
 def test_every_family_is_of_a_person_or_a_secret() -> None:
     assert set(DETECTORS) >= PERSONAL_FAMILIES
     assert set(SECRET_FAMILIES) == {
-        "api_key", "private_key", "jwt", "url_password", "authorization", "cookie", "secret"
+        "api_key", "private_key", "jwt", "url_password", "authorization", "cookie", "secret",
+        "entropy",
     }  # fmt: skip
     assert list(PRESETS) == ["secrets", "personal", "strict", "off"]
 

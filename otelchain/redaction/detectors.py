@@ -9,10 +9,14 @@ named when two find the same characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from otelchain.redaction import checksums, phones
-from otelchain.redaction.checksums import compact, separate, stdnum_check
+from otelchain.redaction.checksums import compact, separate
+from otelchain.redaction.emails import EMAIL_RULES
+from otelchain.redaction.entropy import ENTROPY_RULES
+from otelchain.redaction.ip_addresses import IP_RULES
+from otelchain.redaction.names import NAME_RULES
+from otelchain.redaction.national_ids import NATIONAL_ID_RULES
 from otelchain.redaction.provider_keys import PROVIDER_KEY_RULES
 from otelchain.redaction.rules import Match, Rule, Span, checked, last_group
 
@@ -23,35 +27,11 @@ def _find_authorization(match: Match) -> list[Span]:
     return [] if _TEMPLATE.search(value) else [span]
 
 
-def _find_email(match: Match) -> list[Span]:
-    text, start, end = match.string, match.start(), match.end()
-    address = text[start:end]
-    local, _, domain = address.rpartition("@")
-    ending = domain.rsplit(".", 1)[-1].lower()
-    is_call = text[end : end + 1] == "(" and len(ending) > 2 and ending not in _TOP_LEVEL
-    is_code = ending in _FILE_ENDINGS or is_call
-    labels = domain.split(".")
-    is_version = labels[0].isdigit() and labels[1][:1].isdigit()
-    # scheme://user:password@host is the URL rule's; git@host is an address of a machine.
-    before = text[max(0, start - 256) : start].replace("\\", "")
-    in_url = "://" in before and not set(before.rpartition("://")[2]) & set(" \t\n/?#\"'<>,")
-    if is_code or is_version or in_url or local == "git":
-        return []
-    return [Span(start, end)]
-
-
 def _find_url_password(match: Match) -> list[Span]:
     (span,) = last_group(match)
     return [] if _TEMPLATE.search(" " + match.string[span.start : span.end]) else [span]
 
 
-_FILE_ENDINGS = frozenset(
-    ["png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "ts", "py", "md", "json", "html"]
-)
-# q@k.sum(…) is a product of matrices, bob@example.com(…) is not
-_TOP_LEVEL = frozenset(
-    ["com", "org", "net", "edu", "gov", "mil", "int", "info", "biz", "dev", "app"]
-)
 # "Bearer <token>", "https://user:${PASSWORD}@host": documentation and templates
 _TEMPLATE = re.compile(r"\s(?:<[^<>]*>|\$?\{+[\w. ]*\}+|\$\w+|\[\w+\]|\*+)\Z")
 
@@ -118,6 +98,15 @@ _CREDENTIAL_RULES = [
         removes_all=True,
     ),
     Rule(
+        "cookie",
+        "cookie",
+        # a jar of cookies, as Python and JavaScript write it
+        r"(?i)\bcookies?(?:\\*[\"'])?\s*[=:]\s*(?:dict\()?(\{[^{}]*[:=][^{}]*\})",
+        last_group,
+        first=r"(?i)cookies?(?:\\*[\"'])?\s*[=:]\s*(?:dict\()?\{",
+        removes_all=True,
+    ),
+    Rule(
         "url_signature",
         "url_password",
         # Azure shared access signatures, AWS and Google signed URLs
@@ -135,18 +124,32 @@ _CREDENTIAL_RULES = [
     ),
 ]
 
-_PERSONAL_RULES = [
+_DSN_PASSWORD_RULES = [
+    # Connection strings that are no URLs: Oracle's thin driver, Go's MySQL driver, Sentry's DSN
     Rule(
-        "email",
-        "email",
-        # RFC 5321 dot-atoms with Latin letters; quoted local parts are not in use
-        r"[A-Za-z0-9_\x{C0}-\x{24F}](?:[A-Za-z0-9._%+'\-\x{C0}-\x{24F}]*"
-        r"[A-Za-z0-9_+\-\x{C0}-\x{24F}])?"
-        r"@[A-Za-z0-9](?:[A-Za-z0-9\-]*[A-Za-z0-9])?"
-        r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9\-]*[A-Za-z0-9])?)*\.[A-Za-z]{2,24}",
-        _find_email,
-        first=r"@[A-Za-z0-9][A-Za-z0-9.\-]*\.[A-Za-z]{2}",
+        "url_password",
+        "url_password",
+        r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@",
+        last_group,
+        first=r"(?i)jdbc:oracle:[a-z]+:",
     ),
+    Rule(
+        "url_password",
+        "url_password",
+        r"\b[A-Za-z0-9_.\-]+:([^\s:@/]+)@(?:tcp|unix|cloudsql[a-z\-]*)\(",
+        last_group,
+        first=r":[^\s:@/]+@(?:tcp|unix|cloudsql[a-z\-]*)\(",
+    ),
+    Rule(
+        "url_password",
+        "url_password",
+        r"https?://([0-9a-f]{32}(?::[0-9a-f]{32})?)@[A-Za-z0-9.\-]*sentry",
+        last_group,
+    ),
+]
+
+_PERSONAL_RULES = [
+    *EMAIL_RULES,
     Rule(
         "card",
         "card",
@@ -181,7 +184,7 @@ _PERSONAL_RULES = [
         "phone",
         r"(?i)(?:\bphone|\btel|\btelephone|mobile|\bcell|\bfax|whatsapp|telefon|handynummer|"
         r"t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|telefone|电话|電話|手机|手機|联系方式|携帯|전화)"
-        r"(?:[ _\-]?(?:number|no\.?|nummer|nr\.?|号码?|號碼?|番号|번호))?(?:\\*[\"'])?"
+        r"\.?(?:[ _\-]?(?:number|no\.?|nummer|nr\.?|号码?|號碼?|番号|번호))?(?:\\*[\"'])?"
         r"\s*(?:is|ist|[:：=＝是为は])?\s*(?:\\*[\"'])?([+(]?[0-9](?:[ ().\-/]{0,2}[0-9]){6,16})\b",
         phones.find_after_keyword,
         canonical=compact,
@@ -190,89 +193,18 @@ _PERSONAL_RULES = [
 ]
 
 
-def _national_id(
-    name: str, pattern: str, module: str, spelling: Callable[[str], str] = compact
-) -> Rule:
-    check = stdnum_check(module)
-    return Rule(
-        name,
-        "national_id",
-        pattern,
-        separate(checked(lambda value: check(spelling(value)), last_group)),
-        canonical=compact,
-        removes_all=True,  # with the keyword, which would make the next number one
-    )
-
-
-def _after(keyword: str, number: str) -> str:
-    link = r"[^0-9A-Za-z\n]{0,3}(?:(?:number|no\.?|nr\.?|is)[^0-9A-Za-z\n]{0,3}){0,2}"
-    return rf"(?i)(?:{keyword}){link}({number})\b"
-
-
-_NATIONAL_ID_RULES = [
-    # Written in a form of their own, with a check that random digits seldom pass
-    _national_id("cn_resident_id", r"\b[1-9][0-9]{16}[0-9Xx]", "cn.ric"),
-    _national_id("us_ssn", r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b", "us.ssn"),
-    _national_id("kr_rrn", r"\b[0-9]{6}-[0-9]{7}\b", "kr.rrn"),
-    _national_id("br_cpf", r"\b[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}\b", "br.cpf"),
-    _national_id("cl_rut", r"\b[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]\b", "cl.rut"),
-    _national_id("ch_ahv", r"\b756\.?[0-9]{4}\.?[0-9]{4}\.?[0-9]{2}\b", "ch.ssn"),
-    _national_id(
-        "it_codice_fiscale",
-        r"(?i)\b[A-Z]{6}[0-9LMNP-V]{2}[A-EHLMPR-T][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z]\b",
-        "it.codicefiscale",
-    ),
-    _national_id("mx_curp", r"(?i)\b[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]\b", "mx.curp"),
-    _national_id(
-        "fr_nir",
-        r"\b[12] ?[0-9]{2} ?[01][0-9] ?[0-9][0-9AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b",
-        "fr.nir",
-    ),
-    _national_id("es_dni", r"\b[0-9]{8}-?[A-HJ-NP-TV-Z]\b", "es.dni"),
-    _national_id("es_nie", r"\b[XYZ]-?[0-9]{7}-?[A-HJ-NP-TV-Z]\b", "es.nie"),
-    _national_id(
-        "fi_hetu", r"\b[0-3][0-9][01][0-9]{3}[-A+][0-9]{3}[0-9A-Y]\b", "fi.hetu", str.upper
-    ),
-    _national_id("no_fodselsnummer", r"\b[0-7][0-9][0-9]{4} ?[0-9]{5}\b", "no.fodselsnummer"),
-    _national_id("be_nn", r"\b[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}\.[0-9]{2}\b", "be.nn"),
-    # Plain digits: only after their name
-    _national_id(
-        "us_ssn",
-        _after(r"\bssn|social security", r"[0-9]{3}[ \-]?[0-9]{2}[ \-]?[0-9]{4}"),
-        "us.ssn",
-    ),
-    _national_id(
-        "in_aadhaar", _after("aadhaa?r|आधार", r"[2-9][0-9]{3} ?[0-9]{4} ?[0-9]{4}"), "in_.aadhaar"
-    ),
-    _national_id("pl_pesel", _after("pesel", r"[0-9]{11}"), "pl.pesel"),
-    _national_id(
-        "de_idnr",
-        _after(
-            r"steuer-?id\w*|\bidnr|steuerliche identifikationsnummer", r"[0-9]{2}(?: ?[0-9]{3}){3}"
-        ),
-        "de.idnr",
-    ),
-    _national_id("nl_bsn", _after(r"\bbsn|burgerservicenummer", r"[0-9]{9}"), "nl.bsn"),
-    _national_id(
-        "ca_sin",
-        _after(r"\bsin|social insurance", r"[0-9]{3}[ \-]?[0-9]{3}[ \-]?[0-9]{3}"),
-        "ca.sin",
-    ),
-    _national_id("au_tfn", _after(r"\btfn|tax file", r"[0-9]{3} ?[0-9]{3} ?[0-9]{2,3}"), "au.tfn"),
-    _national_id("gb_nhs", _after(r"\bnhs", r"[0-9]{3}[ \-]?[0-9]{3}[ \-]?[0-9]{4}"), "gb.nhs"),
-    _national_id(
-        "se_personnummer",
-        _after(r"personnummer", r"(?:[0-9]{2})?[0-9]{6}[-+]?[0-9]{4}"),
-        "se.personnummer",
-        str,
-    ),
-    _national_id("br_cpf", _after(r"\bcpf", r"[0-9]{11}"), "br.cpf"),
-    _national_id("tr_tckimlik", _after(r"t\.?c\.? ?kimlik\w*", r"[1-9][0-9]{10}"), "tr.tckimlik"),
-]
-
 DEFAULT_RULES: tuple[Rule, ...] = (
     *PROVIDER_KEY_RULES,
     *_CREDENTIAL_RULES,
-    *_NATIONAL_ID_RULES,
+    *_DSN_PASSWORD_RULES,
+    *NATIONAL_ID_RULES,
     *_PERSONAL_RULES,
+    *IP_RULES,
+    *ENTROPY_RULES,  # last: whatever else a text is, it has a better name
 )
+
+OPTIONAL_RULES: tuple[Rule, ...] = (*NAME_RULES,)
+"""Only where a policy names them: they need more than otelchain brings."""
+
+PERSONAL_FAMILIES = frozenset({"national_id", "email", "card", "iban", "phone", "ip"})
+"""What tells who somebody is; every other family finds what opens a door."""

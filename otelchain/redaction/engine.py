@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from otelchain.redaction.folding import encodable, fold
+from otelchain.redaction.folding import encodable
 from otelchain.redaction.json_text import Replaced, written, written_as_json
 from otelchain.redaction.replacing import MASK, Action, OwnTokens, Replacer, failed, outside
 from otelchain.redaction.rules import Match, Rule, Span
 from otelchain.redaction.scanner import Scanner, matches
 from otelchain.redaction.tally import Tally
+from otelchain.redaction.views import View, plainest, views
 
 # Replacing can bring characters together that match anew; a fifth round has not been seen.
 MAX_ROUNDS = 8
@@ -118,25 +119,29 @@ class Engine:
         for finding in _joined(findings):
             rule = finding.rule
             for start, end in outside(finding.span, tokens):
-                value = rule.canonical(text[start:end])
+                value = text[start:end]
+                value = rule.canonical(plainest(value) if rule.folded else value)
                 instead = self._replace(finding.action, rule.name, value)
                 yield Replaced(start, end, instead, rule.name)
 
     def _findings(self, text: str) -> list[Finding]:
         text = self._tokens.blanked(text)
-        rules, needs_folding = self._scanner.candidates(text)
-        plain = text
-        folded = text
-        if needs_folding:
-            plain, folded = encodable(text), fold(text)
-            more, _ = self._scanner.candidates(folded)
-            rules = list({id(rule): rule for rule in [*rules, *more]}.values())
-        found = [
-            finding
-            for rule in rules
-            for finding in self._of_rule(rule, folded if rule.folded else plain)
-        ]
+        rules, has_views = self._scanner.candidates(text)
+        if has_views:
+            found = self._of_rules([rule for rule in rules if not rule.folded], encodable(text))
+            found += [finding for view in views(text) for finding in self._in_view(view)]
+        else:
+            found = self._of_rules(rules, text)
         return sorted(found, key=self._position)
+
+    def _in_view(self, view: View) -> list[Finding]:
+        text = self._tokens.blanked(view.text)
+        rules, _ = self._scanner.candidates(text)
+        found = self._of_rules([rule for rule in rules if rule.folded], text)
+        return [each._replace(span=view.original(each.span)) for each in found]
+
+    def _of_rules(self, rules: list[Rule], text: str) -> list[Finding]:
+        return [finding for rule in rules for finding in self._of_rule(rule, text)]
 
     def _position(self, finding: Finding) -> tuple[int, int, int]:
         start, end = finding.span

@@ -51,7 +51,7 @@ _NOT_A_PHONE = re.compile(
     r"账号|注文番号|#|№)\s{0,2}[:：#=]?\s{0,2}\"?\Z"
 )
 _GLUED_BEFORE = re.compile(r"[0-9A-Za-z_$€£¥]\Z|[0-9][-./:]\Z|[0-9a-fA-F]{4}-\Z", re.ASCII)
-_GLUED_AFTER = re.compile(r"[0-9A-Za-z_%]|[-.][0-9]", re.ASCII)
+_GLUED_AFTER = re.compile(r"[0-9A-Za-z_%]|[-.][0-9]|-[a-f]{2}\b", re.ASCII)
 _DATE = re.compile(r"(?:19|20)\d\d[-./ ]?[01]\d[-./ ]?[0-3]\d(?!\d)")
 _CONTEXT_CHARS = 24
 _MIN_DIGITS, _MAX_DIGITS = 7, 15  # shortest subscriber numbers; ITU-T E.164
@@ -116,7 +116,7 @@ def find_international(match: Match) -> Iterator[Span]:
 def find_national(match: Match) -> Iterator[Span]:
     """Find a number written the way one region writes it (``NATIONAL_PATTERN``)."""
     text, start, end = match.string, match.start(), match.end()
-    is_alone = _starts_alone(text, start) and not _GLUED_AFTER.match(text[end : end + 2])
+    is_alone = _starts_alone(text, start) and not _GLUED_AFTER.match(text[end : end + 4])
     if is_alone and _is_national(text[start:end]):
         yield Span(start, end)
 
@@ -137,9 +137,18 @@ def _is_national(value: str) -> bool:
     )
 
 
+def is_named_otherwise(text: str, start: int) -> bool:
+    """Tell that the text before a number calls it an order, an account or a version.
+
+    >>> is_named_otherwise("Order no. 4155552671", 10), is_named_otherwise("or 4155552671", 3)
+    (True, False)
+    """
+    return _NOT_A_PHONE.search(text[max(0, start - _CONTEXT_CHARS) : start]) is not None
+
+
 def _starts_alone(text: str, start: int) -> bool:
     before = text[max(0, start - _CONTEXT_CHARS) : start]
-    return not _GLUED_BEFORE.search(before) and not _NOT_A_PHONE.search(before)
+    return not _GLUED_BEFORE.search(before) and not is_named_otherwise(text, start)
 
 
 def _ends_of_groups(match: Match, group: int = 0) -> list[int]:

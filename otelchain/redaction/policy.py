@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from otelchain.errors import RedactionPolicyError
 from otelchain.redaction import paths
 from otelchain.redaction.chosen import CallableRule, Chosen, KeysRule, PathRule
-from otelchain.redaction.detectors import DEFAULT_RULES
+from otelchain.redaction.detectors import DEFAULT_RULES, OPTIONAL_RULES
 from otelchain.redaction.engine import TreatedRule
 from otelchain.redaction.hash_keys import HashKey
 from otelchain.redaction.key_values import SPOKEN_RULES, key_value_rules
 from otelchain.redaction.keys import IsSensitive, exact_names, sensitive_names
+from otelchain.redaction.names import check_installed
 from otelchain.redaction.places import Place, matches_any
 from otelchain.redaction.policy_rule import NAME, PolicyRule, one_of, pattern_rule
 from otelchain.redaction.policy_rule import checked as checked_rule
-from otelchain.redaction.presets import DETECTORS, PERSONAL_FAMILIES, RULE_NAMES
+from otelchain.redaction.presets import DETECTORS, OPTIONAL_DETECTORS, PERSONAL_FAMILIES, RULE_NAMES
 from otelchain.redaction.replacing import ACTIONS, KEEP, Action
 from otelchain.redaction.rules import Rule
 from otelchain.redaction.trees import PHONE, SECRET
@@ -66,6 +67,8 @@ class Policy:
                 self._take(number, checked_rule(rule), seen)
             except RedactionPolicyError as error:
                 raise RedactionPolicyError(f"{title(number, rule)}: {error}") from error
+        if self._base.union(*self._selected).intersection(OPTIONAL_DETECTORS):
+            check_installed()
         if self.uses("hash") and hash_key is None:
             HashKey(None)  # refuses
 
@@ -100,7 +103,7 @@ class Policy:
     def token_names(self) -> list[str]:
         """What may stand in a replacement as the rule."""
         own = [name_of(number, rule) for number, rule in enumerate(self.rules)]
-        return [*RULE_NAMES, SECRET, TYPE, WALK, JSON, *filter(None, own)]
+        return [*RULE_NAMES, *OPTIONAL_DETECTORS, SECRET, TYPE, WALK, JSON, *filter(None, own)]
 
     @property
     def partial_names(self) -> dict[str, int]:
@@ -130,7 +133,7 @@ class Policy:
         """Put together what applies."""
         built_in = [
             TreatedRule(rule, action)
-            for rule in DEFAULT_RULES
+            for rule in (*DEFAULT_RULES, *OPTIONAL_RULES)
             if (action := self._treatment({rule.name, rule.family}, applying)) is not None
         ]
         keys = self._keys(applying)
@@ -144,8 +147,10 @@ class Policy:
             if number in self._patterns
         ]
         kept = [each for each in built_in if each.rule.family not in PERSONAL_FAMILIES]
+        rules = [*built_in, *named, *own]
+        rules.sort(key=lambda each: each.rule.family == "entropy")  # a better name stays
         return Chosen(
-            rules=[*built_in, *named, *own],
+            rules=rules,
             own=own,
             kept=[*kept, *named],
             keys=keys,
@@ -208,8 +213,12 @@ def selected(detectors: Iterable[str] | None) -> frozenset[str]:
     if isinstance(detectors, str):
         raise RedactionPolicyError(f"detectors takes a list of names, got the text {detectors!r}")
     names = set(detectors)
-    for name in sorted(names - RULE_NAMES - set(DETECTORS)):
-        one_of("detector", name, [*DETECTORS, *sorted(RULE_NAMES - set(DETECTORS))])
+    for name in sorted(names - RULE_NAMES - set(DETECTORS) - set(OPTIONAL_DETECTORS)):
+        one_of(
+            "detector",
+            name,
+            [*DETECTORS, *OPTIONAL_DETECTORS, *sorted(RULE_NAMES - set(DETECTORS))],
+        )
     return frozenset(names | {rule.name for rule in DEFAULT_RULES if rule.family in names})
 
 

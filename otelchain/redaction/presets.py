@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from otelchain.redaction.detectors import DEFAULT_RULES
+from otelchain.redaction.detectors import DEFAULT_RULES, OPTIONAL_RULES
+from otelchain.redaction.detectors import PERSONAL_FAMILIES as PERSONAL_FAMILIES
 from otelchain.redaction.places import CONTENT
 from otelchain.redaction.policy_rule import PolicyRule
 
@@ -15,8 +16,8 @@ DETECTORS = tuple(dict.fromkeys([*(rule.family for rule in DEFAULT_RULES), "secr
 
 RULE_NAMES = frozenset(rule.name for rule in DEFAULT_RULES)
 
-PERSONAL_FAMILIES = frozenset({"national_id", "email", "card", "iban", "phone"})
-"""What tells who somebody is; every other family finds what opens a door."""
+OPTIONAL_DETECTORS = tuple(dict.fromkeys(rule.family for rule in OPTIONAL_RULES))
+"""Families that only who names them has."""
 
 SECRET_FAMILIES = tuple(name for name in DETECTORS if name not in PERSONAL_FAMILIES)
 

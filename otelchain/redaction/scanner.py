@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from otelchain.errors import RedactionPolicyError
-from otelchain.redaction.folding import NEEDS_FOLDING, encodable
+from otelchain.redaction.folding import encodable
 from otelchain.redaction.rules import Match, Rule
+from otelchain.redaction.spellings import NEEDS_VIEWS
 
 # The set's automaton is built as texts need it, up to this; a compiled default policy uses 1 MB.
 MAX_AUTOMATON_BYTES = 64 * 2**20
 
-_ALWAYS, _FOLD, _FIRST_RULE = 0, 1, 2
+_ALWAYS, _VIEWS, _FIRST_RULE = 0, 1, 2
 
 
 def _options() -> Any:
@@ -97,7 +98,7 @@ class Scanner:
         firsts = (rule.first or rule.pattern for rule in self._rules)
         # The empty pattern matches every text: an answer without it means that RE2 ran out
         # of memory, which it reports as "no match". See `_occurring`.
-        self._patterns = ("", NEEDS_FOLDING, *firsts)
+        self._patterns = ("", NEEDS_VIEWS, *firsts)
         self._every = list(range(len(self._patterns)))
         self._set: Any = None
 
@@ -115,21 +116,21 @@ class Scanner:
         return self._set
 
     def is_clean(self, text: str) -> bool:
-        """Tell whether no rule can match and nothing needs folding."""
+        """Tell whether no rule can match and nothing has another spelling."""
         return len(self._occurring(text)) == 1
 
     def candidates(self, text: str) -> tuple[list[Rule], bool]:
-        """Give the rules that may match, in policy order, and whether to fold and look again."""
+        """Give the rules that may match, in policy order, and whether to look at its views too."""
         found = sorted(self._occurring(text))
         rules = [self._rules[index - _FIRST_RULE] for index in found if index >= _FIRST_RULE]
-        return rules, _FOLD in found
+        return rules, _VIEWS in found
 
     def _occurring(self, text: str) -> list[int]:
         match = (self._set or self.compile()).Match
         try:
             found: list[int] | None = match(text)
         except UnicodeEncodeError:
-            found = [*(match(encodable(text)) or self._every), _FOLD]
+            found = [*(match(encodable(text)) or self._every), _VIEWS]
         if not found:  # out of memory: no rule can be ruled out
             return self._every
         return found

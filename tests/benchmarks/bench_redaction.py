@@ -13,6 +13,8 @@ from otelchain.redaction import PolicyRule
 
 REPEATS = 9
 SENTENCE = "The retriever found three passages, and the model answered from the second of them. "
+UUID = " 3f2c9a7e-5b1d-4e8f-9c6a-d0e1f2a3b4c5"
+CALL = " call_9aZ3kqW1xYbTc7Rd2Lm5Np8Q"
 CHINESE = "检索器找到了三个段落 模型根据其中第二个段落回答了问题 "
 
 
@@ -46,6 +48,8 @@ def main() -> None:
         "text(), 1 KB without findings": (lambda: redactor.text(plain), 2_000),
         "text(), 1 KB of Chinese": (lambda: redactor.text(CHINESE * 13), 2_000),
         "value(), four messages, 1 KB": (lambda: redactor.value(tree), 2_000),
+        "text(), 1 KB with a UUID": (lambda: redactor.text(plain + UUID), 2_000),
+        "text(), 1 KB with a tool call id": (lambda: redactor.text(plain + CALL), 500),
         "the same with a rule for a path": (lambda: with_path.value(tree), 1_000),
         "text(), 1 KB with an e-mail": (lambda: redactor.text(plain + " bob@example.com"), 500),
         "text(), 1 KB with api_key=": (lambda: redactor.text(plain + " api_key=s3cr3t9"), 500),
