@@ -241,12 +241,12 @@ def _watching_managers_async(original: Function) -> Function:
 
 def _watched(managers: Any) -> Any:
     for manager in managers if isinstance(managers, list) else [managers]:
-        weakref.finalize(manager, _managerless.append, manager.run_id).atexit = False
+        weakref.finalize(manager, managerless.append, manager.run_id).atexit = False
     return managers
 
 
 # Filled by the garbage collector, which may come while any lock is held: so nothing is ended there.
-_managerless: deque[UUID] = deque(maxlen=10_000)
+managerless: deque[UUID] = deque(maxlen=10_000)
 
 
 def take_managerless() -> list[OpenRun]:
@@ -254,7 +254,7 @@ def take_managerless() -> list[OpenRun]:
     found: list[OpenRun] = []
     while True:
         try:
-            run = lifetime.find(_managerless.popleft())
+            run = lifetime.find(managerless.popleft())
         except IndexError:
             return found
         if run is not None:

@@ -26,6 +26,7 @@ from otelchain import attributes as names
 from otelchain.content import Attributes, ContentGate, name_texts, text_length
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
+from otelchain.ready_attributes import put
 from otelchain.run_facts import RunStart, span_kind, span_name, start_attributes
 from otelchain.runs import OpenRun, OpenRuns
 from otelchain.settings import HandlerSettings
@@ -37,6 +38,11 @@ Payload = Callable[[], Attributes]
 
 # The keys of opentelemetry.instrumentation.utils.suppress_instrumentation: today's and the old one.
 _SUPPRESSED = frozenset({_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"})
+
+
+def _is_suppressed() -> bool:
+    context = get_current()
+    return bool(context) and any(map(context.get, _SUPPRESSED))  # mostly empty
 
 
 class RunRecorder:
@@ -65,7 +71,9 @@ class RunRecorder:
         self.dropped = 0
         self.failed = 0
         self._told = False
+        self._spans_go_nowhere = True
         self._settings = settings
+        self._max_span_bytes = settings.max_span_bytes
         self._openinference = settings.openinference
         if settings.interrupt_file:
             runs.links.keep_in(Path(settings.interrupt_file))
@@ -83,7 +91,7 @@ class RunRecorder:
 
     def start(self, start: RunStart, payload: Payload) -> None:
         """Start a run's span; a run that is open already was reported twice and is left alone."""
-        if any(map(get_current().get, _SUPPRESSED)) or not self.runs.claim(start.run_id):
+        if _is_suppressed() or not self.runs.claim(start.run_id):
             return
         try:
             run = self._started(start)
@@ -115,35 +123,38 @@ class RunRecorder:
         run = OpenRun(
             start.run_id, start.parent_run_id, start.run_type, span, started, self, attributes
         )
-        if not span.get_span_context().is_valid:
-            self._say_once_that_spans_go_nowhere()
+        if self._spans_go_nowhere:  # at least so far
+            self._look_where_spans_go(span)
         run.streams, run.batch_size = start.streams, start.batch_size
         run.task = unreported.current_task()
-        run.thread = interrupt_links.graph_thread(start.name, start.metadata)
-        if start.answers and run.thread is not None:
-            run.answered = self.runs.links.waiting(run.thread)
+        if start.metadata:
+            run.thread = interrupt_links.graph_thread(start.name, start.metadata)
+            if start.answers and run.thread is not None:
+                run.answered = self.runs.links.waiting(run.thread)
         return run
 
-    def _say_once_that_spans_go_nowhere(self) -> None:
-        if not self._told and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
+    def _look_where_spans_go(self, span: trace.Span) -> None:
+        """Say once that they go nowhere; a provider may be set later."""
+        self._spans_go_nowhere = not span.get_span_context().is_valid
+        if not self._spans_go_nowhere or self._told:
+            return
+        self._told = True
+        if os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
             _log.warning(
                 "no TracerProvider is set, so runs are not recorded; "
                 "call otelchain.configure() before the application runs"
             )
-        self._told = True
 
     def _describe_start(self, run: OpenRun, found: Attributes) -> None:
         if self._openinference:
             run.attributes.update(found)
             found |= openinference(run.attributes)
-        run.span.set_attributes(self._within_budget(run, found))
+        put(run.span, self._within_budget(run, found))
 
     def _within_budget(self, run: OpenRun, found: Attributes) -> Attributes:
         """Count what a run records, and name what is beyond the span's budget instead."""
         run.text_bytes += text_length(found)
-        if run.text_bytes <= self._settings.max_span_bytes:
-            return found
-        return name_texts(found)
+        return found if run.text_bytes <= self._max_span_bytes else name_texts(found)
 
     def _parent_context(self, start: RunStart, attributes: Attributes) -> Context | None:
         """Find the parent: the run that LangChain names, else the ambient span, else none."""
@@ -159,8 +170,10 @@ class RunRecorder:
         return None
 
     def _end_overdue(self) -> None:
-        for run in boundary.take_managerless():
-            run.owner.end_unreported(run, status.ABANDONED, "nothing was left to report its end")
+        if boundary.managerless:
+            for run in boundary.take_managerless():
+                reason = "nothing was left to report its end"
+                run.owner.end_unreported(run, status.ABANDONED, reason)
         bounds = self._settings
         for run in self.runs.pop_overdue(bounds.max_open_runs, bounds.max_run_age_seconds):
             self.dropped += 1
@@ -278,7 +291,8 @@ class RunRecorder:
             if run.run_type in {"chat_model", "llm"}:
                 if run.usage is not None:
                     found.update(run.usage.counts())
-                found.update(cost.cost({**run.attributes, **found}))
+                if names.GEN_AI_USAGE_OUTPUT_TOKENS in found:
+                    found.update(cost.cost({**run.attributes, **found}))
             if self._openinference:
                 found.update(openinference({**run.attributes, **found}))
             if run.answered is not None and not run.resumed:
