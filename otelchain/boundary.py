@@ -243,11 +243,11 @@ def _watched(managers: Any) -> Any:
 
 def end_with(manager: Any, run_id: UUID) -> None:
     """End a run that is still open when its manager is garbage, at the next hook or `stats()`."""
-    weakref.finalize(manager, _managerless.append, run_id).atexit = False
+    weakref.finalize(manager, managerless.append, run_id).atexit = False
 
 
 # Filled by the garbage collector, which may come while any lock is held: so nothing is ended there.
-_managerless: deque[UUID] = deque(maxlen=10_000)
+managerless: deque[UUID] = deque(maxlen=10_000)
 
 
 def take_managerless() -> list[OpenRun]:
@@ -255,7 +255,7 @@ def take_managerless() -> list[OpenRun]:
     found: list[OpenRun] = []
     while True:
         try:
-            run = lifetime.find(_managerless.popleft())
+            run = lifetime.find(managerless.popleft())
         except IndexError:
             return found
         if run is not None:

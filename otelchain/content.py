@@ -20,13 +20,18 @@ from otelchain.snapshot import Snapshot, quick_json, snapshot
 
 Attributes = dict[str, AttributeValue]
 
-# Texts up to here are written without a walk and, where they repeat, redacted once.
+# Texts up to here are names or like names: 4,096 of them are remembered with what the redactor
+# makes of them, since they come again and again.
 _QUICK_CHARS = 256
 
 
 def text_length(attributes: Attributes) -> int:
     """Count the characters of the texts in attributes."""
-    return sum(len(value) for value in attributes.values() if type(value) is str)
+    length = 0
+    for value in attributes.values():
+        if type(value) is str:
+            length += len(value)
+    return length
 
 
 def name_texts(attributes: Attributes, store: PayloadStore | None = None) -> Attributes:
@@ -68,6 +73,8 @@ class ContentGate:
         self.redactor = redactor
         self._everywhere = redactor.everywhere
         self.store = store
+        self.start_facts: dict[bytes, Attributes] = {}
+        """Facts of starts that were seen lately; see `otelchain.run_facts`."""
         self.capture = capture
         self.max_value_bytes = max_value_bytes
 
@@ -124,16 +131,16 @@ class ContentGate:
 
     def _quick_json(self, value: object, redactor: Scrubber) -> str | None:
         """Write a small, plain value as `snapshot` would, ten times faster; None for the others."""
-        if type(value) is str:
+        if isinstance(value, str):  # langchain-core's texts of messages are of a subclass
             if len(value) > _QUICK_CHARS or not value.isascii():
                 return None
-            return orjson.dumps(redactor.known_text(value)).decode()
+            return orjson.dumps(redactor.known_text(str.__str__(value))).decode()
         if not redactor.reads_json_text:
             return None
         encoded = quick_json(value, self.max_value_bytes)
         if encoded is None or len(encoded) > self.max_value_bytes:
             return None
-        return redactor.text(encoded.decode())
+        return redactor.known_json(encoded)
 
     def text(self, key: str, value: str) -> Attributes:
         """Content that is a plain text."""

@@ -182,6 +182,8 @@ _ADDRESSES = (
     "anthropic_api_url",
     "api_base",
 )
+# Where the definitions of tools stand; "toolConfig" is Bedrock Converse's.
+TOOLS = ("tools", "functions", "toolConfig")
 _STOPS = ("stop", "stop_sequences", "stopSequences")
 _FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
 _MODELS = ("model_name", "model", "model_id", "modelId", "modelVersion")
@@ -279,8 +281,9 @@ def _server(address: Any) -> Attributes:
 
 def stop_sequences(metadata: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
     """Read the stop sequences; they may hold content."""
-    stop = next((parameters[key] for key in _STOPS if parameters.get(key)), None)
-    stop = stop or metadata.get("ls_stop") or []
+    stop = next(filter(None, map(parameters.get, _STOPS)), None) or metadata.get("ls_stop")
+    if not stop:
+        return []
     if isinstance(stop, str):
         return [stop]
     return [word for word in stop if isinstance(word, str)] if isinstance(stop, Iterable) else []

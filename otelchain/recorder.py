@@ -30,6 +30,7 @@ from otelchain.fallback_facts import fallback_facts
 from otelchain.log_events import LogEvents
 from otelchain.metrics import RunMetrics
 from otelchain.openinference import openinference
+from otelchain.ready_attributes import put
 from otelchain.run_facts import (
     RunStart,
     span_kind,
@@ -56,6 +57,11 @@ def _no_payload(gate: ContentGate) -> Attributes:  # noqa: ARG001 - a Payload
 
 # The keys of opentelemetry.instrumentation.utils.suppress_instrumentation: today's and the old one.
 _SUPPRESSED = frozenset({_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"})
+
+
+def _is_suppressed() -> bool:
+    context = get_current()
+    return bool(context) and any(map(context.get, _SUPPRESSED))  # mostly empty
 
 
 class RunRecorder:
@@ -88,7 +94,9 @@ class RunRecorder:
         self.dropped = 0
         self.failed = 0
         self._told = False
+        self._spans_go_nowhere = True
         self._settings = settings
+        self._max_span_bytes = settings.max_span_bytes
         self._openinference = settings.openinference
         if settings.interrupt_file:
             runs.links.keep_in(Path(settings.interrupt_file))
@@ -111,7 +119,7 @@ class RunRecorder:
 
     def start(self, start: RunStart, payload: Payload) -> None:
         """Start a run's span; a run that is open already was reported twice and is left alone."""
-        if any(map(get_current().get, _SUPPRESSED)) or not self.runs.claim(start.run_id):
+        if _is_suppressed() or not self.runs.claim(start.run_id):
             return
         reported_parent = start.parent_run_id
         if self.runs.open_fallbacks:
@@ -154,14 +162,15 @@ class RunRecorder:
         run = OpenRun(
             start.run_id, start.parent_run_id, start.run_type, span, started, self, attributes
         )
-        if not span.get_span_context().is_valid:
-            self._say_once_that_spans_go_nowhere()
         run.closed = closed
+        if self._spans_go_nowhere:  # at least so far
+            self._look_where_spans_go(span)
         run.streams, run.batch_size = start.streams, start.batch_size
         run.task = unreported.current_task()
-        run.thread = interrupt_links.graph_thread(start.name, start.metadata)
-        if start.answers and run.thread is not None:
-            run.answered = self.runs.links.waiting(run.thread)
+        if start.metadata:
+            run.thread = interrupt_links.graph_thread(start.name, start.metadata)
+            if start.answers and run.thread is not None:
+                run.answered = self.runs.links.waiting(run.thread)
         return run
 
     def _gate_of(self, run: OpenRun) -> ContentGate:
@@ -171,13 +180,17 @@ class RunRecorder:
         below = withheld.comes_from_below(run, error)
         return self._closed_gate if below else self._gate_of(run)
 
-    def _say_once_that_spans_go_nowhere(self) -> None:
-        if not self._told and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
+    def _look_where_spans_go(self, span: trace.Span) -> None:
+        """Say once that they go nowhere; a provider may be set later."""
+        self._spans_go_nowhere = not span.get_span_context().is_valid
+        if not self._spans_go_nowhere or self._told:
+            return
+        self._told = True
+        if os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
             _log.warning(
                 "no TracerProvider is set, so runs are not recorded; "
                 "call otelchain.configure() before the application runs"
             )
-        self._told = True
 
     def _describe_start(self, run: OpenRun, found: Attributes) -> None:
         if self._events is not None:
@@ -185,12 +198,12 @@ class RunRecorder:
         if self._openinference:
             run.attributes.update(found)
             found |= openinference(run.attributes)
-        run.span.set_attributes(self._within_budget(run, found))
+        put(run.span, self._within_budget(run, found))
 
     def _within_budget(self, run: OpenRun, found: Attributes) -> Attributes:
         """Count what a run records, and name what is beyond the span's budget instead."""
         run.text_bytes += text_length(found)
-        if run.text_bytes <= self._settings.max_span_bytes:
+        if run.text_bytes <= self._max_span_bytes:
             return found
         return name_texts(found, self.gate.store)
 
@@ -214,8 +227,10 @@ class RunRecorder:
         return None
 
     def _end_overdue(self) -> None:
-        for run in boundary.take_managerless():
-            run.owner.end_unreported(run, status.ABANDONED, "nothing was left to report its end")
+        if boundary.managerless:
+            for run in boundary.take_managerless():
+                reason = "nothing was left to report its end"
+                run.owner.end_unreported(run, status.ABANDONED, reason)
         bounds = self._settings
         for run in self.runs.pop_overdue(bounds.max_open_runs, bounds.max_run_age_seconds):
             self.dropped += 1
@@ -353,7 +368,8 @@ class RunRecorder:
             if run.run_type in {"chat_model", "llm"}:
                 if run.usage is not None:
                     found.update(run.usage.counts())
-                found.update(cost.cost({**run.attributes, **found}))
+                if names.GEN_AI_USAGE_OUTPUT_TOKENS in found:
+                    found.update(cost.cost({**run.attributes, **found}))
             if run.fallbacks is not None:
                 answered = how == status.OK
                 told = fallback_facts(run.fallbacks, run.alternatives, answered=answered)

@@ -10,6 +10,7 @@ from opentelemetry.util.types import AttributeValue
 from otelchain import attributes as names
 from otelchain import status
 from otelchain.content import Attributes, ContentGate
+from otelchain.ready_attributes import put
 from otelchain.runs import OpenRun
 
 # The last frames say where it failed; a recursion error has a thousand before them.
@@ -34,11 +35,13 @@ def end(
         end_time_unix_nano: When it ended; now when None.
     """
     try:
-        so_far = run.usage.counts() if run.usage else {}  # also of a stream that was left
-        last = {**(found or {}), **so_far, names.RUN_STATUS: how}
+        last: Attributes = dict(found or {})
+        if run.usage is not None:
+            last.update(run.usage.counts())  # also of a stream that was left
+        last[names.RUN_STATUS] = how
         if reason:
             last[names.RUN_END_REASON] = reason
-        run.span.set_attributes(last)
+        put(run.span, last)
     finally:
         run.span.end(end_time_unix_nano)
 

@@ -169,6 +169,11 @@ class Redactor:
         """Count what each rule replaced so far, and on how many texts it failed."""
         return self._totals.counts()
 
+    @property
+    def passes_with_findings(self) -> int:
+        """Count the passes so far that replaced something or failed."""
+        return self._totals.passes
+
     def _scrubber(self, place: Place | None) -> Scrubber:
         if place is not None and self.everywhere is not None:
             return self.everywhere

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,12 @@ from otelchain.redaction.policy import WALK
 from otelchain.redaction.replacing import failed
 from otelchain.redaction.scrubbing import Pass
 from otelchain.redaction.tally import Tally, Totals
+
+_Kept = str | tuple[str, Tally]
+
+# Payloads are remembered for a moment: the input of a run is often that of its parent, or what its
+# sibling has just put out. Redacting 1 KB costs 4 µs, finding it again 0.2. At most 2 MiB each.
+_SHORT_BYTES, _SHORT_KEPT, _LONG_KEPT = 4_096, 256, 8
 
 
 class Scrubber:
@@ -29,6 +36,8 @@ class Scrubber:
         self._totals = totals
         self._root = Pass(rules, Tally()).root(key)
         self._known = lru_cache(maxsize=4096)(self._kept_text)
+        self._short_json = lru_cache(maxsize=_SHORT_KEPT)(self._kept_json)
+        self._long_json = lru_cache(maxsize=_LONG_KEPT)(self._kept_json)
         self.reads_json_text = rules.reads_json_text
         # Nothing but its size is shown of any value here.
         self.withholds = Pass(rules, Tally()).whole({}, self._root) is not None
@@ -47,8 +56,16 @@ class Scrubber:
 
     def known_text(self, text: str) -> str:
         """Do as `text` does, at once for texts that come again and again: names, tags, ids."""
+        return self._remembered(self._known, text)
+
+    def known_json(self, encoded: bytes) -> str:
+        """Do as `text` does with JSON in UTF-8, at once where the same came a moment ago."""
+        short = len(encoded) <= _SHORT_BYTES
+        return self._remembered(self._short_json if short else self._long_json, encoded)
+
+    def _remembered(self, remember: Callable[[Any], _Kept], given: str | bytes) -> str:
         try:
-            known = self._known(text)
+            known = remember(given)
         except _FailedError as failure:
             known = failure.redacted, failure.found
         if isinstance(known, str):
@@ -82,7 +99,10 @@ class Scrubber:
             found.failed(WALK)
             return failed(WALK)
 
-    def _kept_text(self, text: str) -> str | tuple[str, Tally]:
+    def _kept_json(self, encoded: bytes) -> _Kept:
+        return self._kept_text(encoded.decode())
+
+    def _kept_text(self, text: str) -> _Kept:
         """Give the text alone when nothing was found in it."""
         found = Tally()
         redacted = self._redacted(text, found)

@@ -53,10 +53,13 @@ class Totals:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tally = Tally()
+        #: Passes that found something or failed; only ever grows.
+        self.passes = 0
 
     def add(self, tally: Tally) -> None:
         """Take over what a pass counted."""
         with self._lock:
+            self.passes += 1
             self._tally.add(tally)
 
     def counts(self) -> RedactionCounts:
