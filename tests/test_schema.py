@@ -7,7 +7,7 @@ import pytest
 
 from otelchain_collector.errors import SchemaTooNewError
 from otelchain_collector.normalise import Normalised
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import RejectedRecord, SpanRow
 from otelchain_collector.schema import LATEST_VERSION, migrate, migrations, version_of
 
 
@@ -75,7 +75,7 @@ def test_rows_have_the_columns_of_their_tables_in_order() -> None:
         migrate(connection)
 
         assert list(SpanRow._fields) == columns(connection, "spans")
-        assert list(RejectedSpan._fields) == columns(connection, "rejected_spans")
+        assert list(RejectedRecord._fields) == columns(connection, "rejected_spans")
     first = SpanRow._fields.index("dialect")
     assert SpanRow._fields[first:-1] == Normalised._fields
 

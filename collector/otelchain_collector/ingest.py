@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from otelchain_collector.budget import ByteBudget, Reservation
 from otelchain_collector.decode import Decoded, decode
-from otelchain_collector.trace_request import TraceRequest
+from otelchain_collector.otlp_request import OtlpRequest
 from otelchain_collector.writer import Outcome, Writer
 
 #: Reads one request; gets the reservation, to hold what it inflates, and the time of arrival.
-Read = Callable[[Reservation, int], TraceRequest]
+Read = Callable[[Reservation, int], OtlpRequest]
 
 
 class Ingest:
@@ -25,7 +25,7 @@ class Ingest:
         self._decoding = ThreadPoolExecutor(1, thread_name_prefix="otelchain-decode")
 
     async def accept(self, read: Read, reservation: Reservation) -> Outcome:
-        """Decode a request and wait until its spans are committed.
+        """Decode a request and wait until its records are committed.
 
         Takes over the reservation.
 

@@ -1,4 +1,4 @@
-"""Read an OTLP/JSON request (from a receiver); one broken span does not cost the others.
+"""Read an OTLP/JSON request (from a receiver); one broken record does not cost the others.
 
 protobuf's own JSON reader is not OTLP's: it takes ids for base64, and accepts enum names and
 snake_case keys. This one follows opentelemetry-proto/docs/specification.md, section JSON Protobuf
@@ -12,16 +12,15 @@ import math
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
-from otelchain_collector.rows import RejectedSpan
-from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.rows import RejectedRecord
+from otelchain_collector.signals import Signal
 
 # protobuf's own limit for the binary form, so that a span is acceptable in both or in none.
 _MAX_DEPTH = 100
@@ -33,55 +32,95 @@ class _WrongValueError(Exception):
     """A value does not fit its field; the text says which and why."""
 
 
-def parse_json(body: bytes, received_time_unix_nano: int) -> TraceRequest:
+def parse_json(signal: Signal, body: bytes, received_time_unix_nano: int) -> OtlpRequest:
     """Read a request.
 
     Raises:
         MalformedRequestError: It is not JSON, or its envelope has not the right form.
     """
-    request = TraceRequest(ExportTraceServiceRequest())
+    request = OtlpRequest(signal.request())
     try:
-        for entry in _entries(_object(_load(body), "the body"), "resourceSpans"):
-            _read_resource_spans(entry, request, received_time_unix_nano)
+        document = _object(_load(body), "the body")
+        for entry in _entries(document, _json_name(signal.resources)):
+            _read_resource(entry, signal, request, received_time_unix_nano)
     except _WrongValueError as error:
         raise MalformedRequestError(f"the body is not OTLP/JSON: {error}") from error
     return request
 
 
-def _read_resource_spans(
-    entry: dict[str, Any], request: TraceRequest, received_time_unix_nano: int
+class _Around(NamedTuple):
+    """What is known about the records of one scope; ``broken`` says what is wrong around them."""
+
+    signal: Signal
+    broken: str | None
+    service_name: str | None
+    received_time_unix_nano: int
+
+
+def _read_resource(
+    entry: dict[str, Any], signal: Signal, request: OtlpRequest, received_time_unix_nano: int
 ) -> None:
-    target = request.message.resource_spans.add()
-    _fill(target, {key: entry[key] for key in entry.keys() - {"scopeSpans"}}, 1)
-    service_name = next(
-        (a.value.string_value for a in target.resource.attributes if a.key == "service.name"), None
-    )
-    for scope_entry in _entries(entry, "scopeSpans"):
-        scope_spans = target.scope_spans.add()
-        _fill(scope_spans, {key: scope_entry[key] for key in scope_entry.keys() - {"spans"}}, 2)
-        for span in _entries(scope_entry, "spans"):
-            reason = _add_span(span, scope_spans)
-            if reason is not None:
-                request.unreadable.append(
-                    RejectedSpan(
-                        received_time_unix_nano,
-                        reason,
-                        _text_or_none(span.get("traceId")),
-                        _text_or_none(span.get("spanId")),
-                        _text_or_none(span.get("name")),
-                        service_name,
-                    )
-                )
+    target = getattr(request.message, signal.resources).add()
+    scopes = _json_name(signal.scopes)
+    broken = _fill_part(target, entry, scopes, "resource", signal)
+    around = _Around(signal, broken, _service_name(target), received_time_unix_nano)
+    for scope_entry in _entries(entry, scopes):
+        _read_scope(scope_entry, getattr(target, signal.scopes).add(), around, request)
 
 
-def _add_span(entry: dict[str, Any], scope_spans: ScopeSpans) -> str | None:
-    """Add a span, or return why it cannot be read."""
+def _read_scope(entry: dict[str, Any], target: Any, around: _Around, request: OtlpRequest) -> None:
+    name = _json_name(around.signal.records)
+    broken = _fill_part(target, entry, name, "scope", around.signal)
+    around = around._replace(broken=around.broken or broken)
+    for record in _entries(entry, name):
+        reason = around.broken or _add(record, getattr(target, around.signal.records))
+        if reason is not None:
+            request.unreadable.append(_rejected(record, reason, around))
+
+
+def _fill_part(
+    target: Message, entry: dict[str, Any], inner: str, part: str, signal: Signal
+) -> str | None:
+    """Fill a resource or scope but for what is in it, or return why it cannot be read."""
     try:
-        _fill(scope_spans.spans.add(), entry, 3)
+        _fill(target, {key: entry[key] for key in entry.keys() - {inner}}, 2)
     except _WrongValueError as error:
-        del scope_spans.spans[-1]
+        return f"the {signal.noun}'s {part} cannot be decoded: {error}"
+    return None
+
+
+def _add(entry: dict[str, Any], records: Any) -> str | None:
+    """Add a record, or return why it cannot be read."""
+    try:
+        _fill(records.add(), entry, 3)
+    except _WrongValueError as error:
+        del records[-1]
         return str(error)
     return None
+
+
+def _rejected(entry: dict[str, Any], reason: str, around: _Around) -> RejectedRecord:
+    return RejectedRecord(
+        around.received_time_unix_nano,
+        reason,
+        _text_or_none(entry.get("traceId")),
+        _text_or_none(entry.get("spanId")),
+        _text_or_none(entry.get("name")),
+        around.service_name,
+    )
+
+
+def _service_name(resource_entry: Any) -> str | None:
+    for attribute in resource_entry.resource.attributes:
+        if attribute.key == "service.name":
+            return str(attribute.value.string_value)
+    return None
+
+
+@cache
+def _json_name(field: str) -> str:
+    first, *others = field.split("_")
+    return first + "".join(word.title() for word in others)
 
 
 def _load(body: bytes) -> Any:

@@ -67,8 +67,8 @@ class SpanRow(NamedTuple):
     received_time_unix_nano: int
 
 
-class RejectedSpan(NamedTuple):
-    """A row of table ``rejected_spans``: a span that can never be stored, and why."""
+class RejectedRecord(NamedTuple):
+    """A record that can never be stored, and why."""
 
     received_time_unix_nano: int
     reason: str

@@ -25,7 +25,7 @@ from otelchain_collector.errors import (
 )
 from otelchain_collector.guard import guard
 from otelchain_collector.pending import PendingSpans
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import RejectedRecord, SpanRow
 from otelchain_collector.schema import migrate
 
 # A file in this format is read by DuckDB 1.5 and 2.x; 2.0's own default is not read by 1.x.
@@ -168,7 +168,7 @@ class Store:
         self._pending.added(stored, first, last)
         return Inserted(stored, len(rows) - stored)
 
-    def reject(self, rows: Sequence[RejectedSpan]) -> None:
+    def reject(self, rows: Sequence[RejectedRecord]) -> None:
         """Commit the record of spans that cannot be stored.
 
         Raises:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from otelchain_collector.budget import Reservation
 from otelchain_collector.decode import Decoded
 from otelchain_collector.errors import RowsRefusedError, StoreUnavailableError
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import RejectedRecord, SpanRow
 from otelchain_collector.store import Inserted, Store
 
 # Committed alone, 512 spans cost 44 µs of CPU each in the store, 4,096 together 23 µs. There is no
@@ -151,7 +151,10 @@ class Writer:
         return [Outcome(len(spans), _summary(spans)) for spans in bad]
 
     def _insert_all(
-        self, insert: _Insert, requests: Sequence[Sequence[SpanRow]], bad: list[list[RejectedSpan]]
+        self,
+        insert: _Insert,
+        requests: Sequence[Sequence[SpanRow]],
+        bad: list[list[RejectedRecord]],
     ) -> Inserted:
         """Insert the rows of all requests; add those that were refused to the bad of each."""
         refused = _Refused()
@@ -219,11 +222,11 @@ class Writer:
             self._failure = None
 
 
-def _rejections(rows: Sequence[SpanRow], refused: _Refused, first: int) -> Iterator[RejectedSpan]:
+def _rejections(rows: Sequence[SpanRow], refused: _Refused, first: int) -> Iterator[RejectedRecord]:
     for index, reason in refused.reasons.items():
         if first <= index < first + len(rows):
             row = rows[index - first]
-            yield RejectedSpan(
+            yield RejectedRecord(
                 row.received_time_unix_nano,
                 reason,
                 row.trace_id,
@@ -233,7 +236,7 @@ def _rejections(rows: Sequence[SpanRow], refused: _Refused, first: int) -> Itera
             )
 
 
-def _summary(rejected: Sequence[RejectedSpan]) -> tuple[str, ...]:
+def _summary(rejected: Sequence[RejectedRecord]) -> tuple[str, ...]:
     """Return the most frequent reasons with their counts."""
     reasons = Counter(span.reason for span in rejected)
     return tuple(f"{reason} ({count})" for reason, count in reasons.most_common(5))

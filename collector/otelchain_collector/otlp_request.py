@@ -1,0 +1,18 @@
+"""A request as both encodings give it: readable records as a message, the others as reasons."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from otelchain_collector.rows import RejectedRecord
+
+
+class MalformedRequestError(Exception):
+    """The body as a whole cannot be decoded; the text says where and why."""
+
+
+@dataclass(frozen=True)
+class OtlpRequest:
+    """One Export request; ``message`` is the signal's Export…ServiceRequest."""
+
+    message: Any
+    unreadable: list[RejectedRecord] = field(default_factory=list)
