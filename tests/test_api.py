@@ -204,7 +204,7 @@ def test_a_row_written_later_is_in_the_next_answer(tmp_path: Path, port: int, st
 
     from otelchain_collector.rows import RejectedRecord
 
-    store.reject([RejectedRecord(1, "no end", None, None, None, None)])
+    store.reject([RejectedRecord(1, "no end", None, None, None, None, "traces")])
 
     after = request(port, "POST", "/sql", count)[1]["rows"]
     assert (before, after) == ([[0]], [[1]])

@@ -114,11 +114,13 @@ def test_a_row_that_arrow_refuses_is_told_apart_from_trouble_of_the_store(
 
 
 def test_rejected_spans_are_kept_with_their_reason(store: Store) -> None:
-    store.reject([RejectedRecord(START, "trace_id is all zero", "00", "01", "step", None)])
+    store.reject(
+        [RejectedRecord(START, "trace_id is all zero", "00", "01", "step", None, "traces")]
+    )
 
     with store.cursor() as cursor:
-        assert cursor.execute("SELECT * FROM rejected_spans").fetchall() == [
-            (START, "trace_id is all zero", "00", "01", "step", None)
+        assert cursor.execute("SELECT * FROM rejected_records").fetchall() == [
+            (START, "trace_id is all zero", "00", "01", "step", None, "traces")
         ]
 
 

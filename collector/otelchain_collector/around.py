@@ -26,6 +26,8 @@ class Around(NamedTuple):
     scope_name: str
     scope_columns: tuple[Any, ...]
     resource_columns: tuple[Any, ...]
+    entity_refs: str | None
+    signal: str
     received_time_unix_nano: int
 
     @property
@@ -38,7 +40,13 @@ class Around(NamedTuple):
         """Return the row for a record that cannot be stored."""
         received = self.received_time_unix_nano
         return RejectedRecord(
-            received, reason, trace_id.hex(), span_id.hex(), name, self.service_name
+            received,
+            reason,
+            trace_id.hex(),
+            span_id.hex(),
+            name,
+            self.service_name,
+            self.signal,
         )
 
 
@@ -53,15 +61,36 @@ def scopes(
             resource_entry.resource.dropped_attributes_count,
             resource_entry.schema_url,
         )
+        entity_refs = _entity_refs(resource_entry.resource)
         for scope_entry in getattr(resource_entry, signal.scopes):
             around = Around(
                 resource,
                 scope_entry.scope.name,
                 _scope_columns(scope_entry),
                 resource_columns,
+                entity_refs,
+                signal.name,
                 received_time_unix_nano,
             )
             yield around, getattr(scope_entry, signal.records)
+
+
+def _entity_refs(resource: Any) -> str | None:
+    # Not in opentelemetry-proto before 1.7, which is the older end of what may be installed.
+    refs = getattr(resource, "entity_refs", ())
+    if not refs:
+        return None
+    return to_json(
+        [
+            {
+                "schema_url": each.schema_url,
+                "type": each.type,
+                "id_keys": list(each.id_keys),
+                "description_keys": list(each.description_keys),
+            }
+            for each in refs
+        ]
+    )
 
 
 def _scope_columns(scope_entry: Any) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from otelchain_collector.anyvalue import attributes_of, to_json
 from otelchain_collector.around import Around, BadRecordError, check_id, check_time, scopes
 from otelchain_collector.dialects.status import PENDING
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
-from otelchain_collector.rows import RejectedRecord, SpanRow
+from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
 from otelchain_collector.signals import TRACES
 
 _logger = logging.getLogger(__name__)
@@ -24,14 +24,17 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Decoded:
-    """The spans of one request: those that can be stored and those that cannot.
+    """The records of one request: those that can be stored and those that cannot.
 
-    ``pending`` are runs that had not ended when they were sent.
+    ``rows`` are spans, ``pending`` are runs that had not ended when they were sent. A request has
+    one signal; what the others would fill is empty.
     """
 
     rows: list[SpanRow]
     rejected: list[RejectedRecord]
     pending: list[SpanRow] = field(default_factory=list)
+    logs: list[LogRow] = field(default_factory=list)
+    metric_points: list[MetricPointRow] = field(default_factory=list)
 
 
 def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:
@@ -98,6 +101,7 @@ def _row(span: Span, around: Around) -> SpanRow:
             *around.resource_columns,
             *_normalise(facts),
             around.received_time_unix_nano,
+            around.entity_refs,
         )
     )
 

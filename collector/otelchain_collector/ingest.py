@@ -4,14 +4,24 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from otelchain_collector.budget import ByteBudget, Reservation
 from otelchain_collector.decode import Decoded, decode
+from otelchain_collector.decode_logs import decode_logs
+from otelchain_collector.decode_metrics import decode_metrics
 from otelchain_collector.otlp_request import OtlpRequest
+from otelchain_collector.signals import LOGS, METRICS, TRACES, Signal
 from otelchain_collector.writer import Outcome, Writer
 
 #: Reads one request; gets the reservation, to hold what it inflates, and the time of arrival.
 Read = Callable[[Reservation, int], OtlpRequest]
+
+_DECODERS: dict[str, Callable[[Any, int], Decoded]] = {
+    TRACES.name: decode,
+    LOGS.name: decode_logs,
+    METRICS.name: decode_metrics,
+}
 
 
 class Ingest:
@@ -24,7 +34,7 @@ class Ingest:
         # event loop, a large request does not hold up health checks and other requests.
         self._decoding = ThreadPoolExecutor(1, thread_name_prefix="otelchain-decode")
 
-    async def accept(self, read: Read, reservation: Reservation) -> Outcome:
+    async def accept(self, signal: Signal, read: Read, reservation: Reservation) -> Outcome:
         """Decode a request and wait until its records are committed.
 
         Takes over the reservation.
@@ -36,7 +46,7 @@ class Ingest:
         """
         loop = asyncio.get_running_loop()
         try:
-            decoded = await loop.run_in_executor(self._decoding, _decode, read, reservation)
+            decoded = await loop.run_in_executor(self._decoding, _decode, signal, read, reservation)
         except BaseException:
             reservation.release()
             raise
@@ -47,9 +57,9 @@ class Ingest:
         self._decoding.shutdown(cancel_futures=True)
 
 
-def _decode(read: Read, reservation: Reservation) -> Decoded:
+def _decode(signal: Signal, read: Read, reservation: Reservation) -> Decoded:
     received_time_unix_nano = time.time_ns()
     request = read(reservation, received_time_unix_nano)
-    decoded = decode(request.message, received_time_unix_nano)
+    decoded = _DECODERS[signal.name](request.message, received_time_unix_nano)
     decoded.rejected.extend(request.unreadable)
     return decoded

@@ -7,7 +7,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.message import Message
 
-from otelchain_collector.signals import SIGNALS
+from otelchain_collector.signals import METRIC_KINDS, SIGNALS
 
 _PACKAGE = "otelchain_collector"
 # Number, name, repeated, inner message; the numbers are the same for every signal.
@@ -23,6 +23,11 @@ _MESSAGES: dict[str, list[tuple[int, str, bool, str | None]]] = {
         (2, "records", True, None),
         (3, "schema_url", False, None),
     ],
+    "OpaqueMetric": [
+        (1, "name", False, None),
+        *((number, kind, False, "OpaqueData") for kind, number in METRIC_KINDS.items()),
+    ],
+    "OpaqueData": [(1, "data_points", True, None)],
 }
 
 
@@ -66,3 +71,4 @@ _TYPES = {
 }
 CLASSES = _classes()
 Envelope = CLASSES["Envelope"]
+OpaqueMetric = CLASSES["OpaqueMetric"]

@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
 from otelchain_collector.rows import RejectedRecord
-from otelchain_collector.signals import Signal
+from otelchain_collector.signals import LOGS, METRIC_KINDS, METRICS, Signal
 
 # protobuf's own limit for the binary form, so that a span is acceptable in both or in none.
 _MAX_DEPTH = 100
@@ -72,10 +72,14 @@ def _read_scope(entry: dict[str, Any], target: Any, around: _Around, request: Ot
     name = _json_name(around.signal.records)
     broken = _fill_part(target, entry, name, "scope", around.signal)
     around = around._replace(broken=around.broken or broken)
+    records = getattr(target, around.signal.records)
     for record in _entries(entry, name):
-        reason = around.broken or _add(record, getattr(target, around.signal.records))
-        if reason is not None:
-            request.unreadable.append(_rejected(record, reason, around))
+        if around.signal is METRICS:
+            reasons = _add_metric(record, records, around.broken)
+        else:
+            reason = around.broken or _add(records, record)
+            reasons = [] if reason is None else [reason]
+        request.unreadable.extend(_rejected(record, reason, around) for reason in reasons)
 
 
 def _fill_part(
@@ -89,10 +93,29 @@ def _fill_part(
     return None
 
 
-def _add(entry: dict[str, Any], records: Any) -> str | None:
+def _add_metric(entry: dict[str, Any], metrics: Any, broken: str | None) -> list[str]:
+    """Add the readable data points of a metric; return why each other one cannot be read."""
+    kinds = [kind for kind in map(_json_name, METRIC_KINDS) if isinstance(entry.get(kind), dict)]
+    points = [point for kind in kinds for point in _points(entry[kind])]
+    without = {kind: {**entry[kind], "dataPoints": None} for kind in kinds}
+    broken = broken or _add(metrics, {**entry, **without})
+    if broken is not None:
+        # What has no points either was a metric once.
+        return [broken] * max(1, len(points))
+    kind = metrics[-1].WhichOneof("data")
+    target = getattr(metrics[-1], kind).data_points if kind else ()
+    return [reason for point in points if (reason := _add(target, point, 5)) is not None]
+
+
+def _points(data: dict[str, Any]) -> list[Any]:
+    points = data.get("dataPoints")
+    return points if isinstance(points, list) else [points] if points is not None else []
+
+
+def _add(records: Any, entry: Any, depth: int = 3) -> str | None:
     """Add a record, or return why it cannot be read."""
     try:
-        _fill(records.add(), entry, 3)
+        _fill(records.add(), _object(entry, "it"), depth)
     except _WrongValueError as error:
         del records[-1]
         return str(error)
@@ -105,8 +128,9 @@ def _rejected(entry: dict[str, Any], reason: str, around: _Around) -> RejectedRe
         reason,
         _text_or_none(entry.get("traceId")),
         _text_or_none(entry.get("spanId")),
-        _text_or_none(entry.get("name")),
+        _text_or_none(entry.get("eventName" if around.signal is LOGS else "name")),
         around.service_name,
+        around.signal.name,
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 
-from otelchain_collector.opaque import CLASSES, Envelope
+from otelchain_collector.opaque import CLASSES, Envelope, OpaqueMetric
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
 from otelchain_collector.rows import RejectedRecord
-from otelchain_collector.signals import Signal
+from otelchain_collector.signals import METRIC_KINDS, METRICS, Signal
 
 _UNREADABLE = "the {noun} cannot be decoded: text that is not UTF-8, or values nested too deep"
 _UNREADABLE_AROUND = (
@@ -40,6 +40,18 @@ class _Around(NamedTuple):
     service_name: str | None
     received_time_unix_nano: int
 
+    def rejected(self, trace_id: str | None, span_id: str | None, name: str) -> RejectedRecord:
+        reason = _UNREADABLE if self.broken is None else _UNREADABLE_AROUND
+        return RejectedRecord(
+            self.received_time_unix_nano,
+            reason.format(noun=self.signal.noun, part=self.broken),
+            trace_id,
+            span_id,
+            name,
+            self.service_name,
+            self.signal.name,
+        )
+
 
 def _record_by_record(signal: Signal, body: bytes, received_time_unix_nano: int) -> OtlpRequest:
     try:
@@ -62,15 +74,52 @@ def _read_scope(opaque: Any, target: Any, around: _Around, request: OtlpRequest)
     target.schema_url = opaque.schema_url.decode(errors="replace")
     if not _read_into(target.scope, opaque.scope) and around.broken is None:
         around = around._replace(broken="scope")
-    records = getattr(target, around.signal.records)
+    read = _read_metric if around.signal is METRICS else _read_record
     for body in opaque.records:
-        if around.broken is not None:
-            reason = _UNREADABLE_AROUND.format(noun=around.signal.noun, part=around.broken)
-            request.unreadable.append(_rejected(body, reason, around))
-        elif not _read_into(records.add(), body):
-            del records[-1]
-            reason = _UNREADABLE.format(noun=around.signal.noun)
-            request.unreadable.append(_rejected(body, reason, around))
+        read(body, getattr(target, around.signal.records), around, request)
+
+
+def _read_record(body: bytes, records: Any, around: _Around, request: OtlpRequest) -> None:
+    if around.broken is None:
+        if _read_into(records.add(), body):
+            return
+        del records[-1]
+    head: Any = CLASSES[around.signal.name]()
+    _read_into(head, body)
+    name = head.name.decode(errors="replace")
+    request.unreadable.append(around.rejected(head.trace_id.hex(), head.span_id.hex(), name))
+
+
+def _read_metric(body: bytes, metrics: Any, around: _Around, request: OtlpRequest) -> None:
+    """Add the readable data points of a metric; each other one is rejected alone."""
+    opaque: Any = OpaqueMetric()
+    _read_into(opaque, body)
+    points = [
+        point
+        for kind in METRIC_KINDS
+        if opaque.HasField(kind)
+        for point in _taken_out(opaque, kind)
+    ]
+    rejected = around.rejected(None, None, opaque.name.decode(errors="replace"))
+    metric = metrics.add()
+    kind = _read_into(metric, opaque.SerializeToString()) and metric.WhichOneof("data")
+    if around.broken is not None or not kind:
+        del metrics[-1]
+        # What has no points either was a metric once.
+        request.unreadable.extend([rejected] * max(1, len(points)))
+        return
+    target = getattr(metric, kind).data_points
+    for point in points:
+        if not _read_into(target.add(), point):
+            del target[-1]
+            request.unreadable.append(rejected)
+
+
+def _taken_out(opaque: Any, kind: str) -> list[bytes]:
+    data = getattr(opaque, kind)
+    points = list(data.data_points)
+    del data.data_points[:]
+    return points
 
 
 def _read_into(message: Message, body: bytes) -> bool:
@@ -80,19 +129,6 @@ def _read_into(message: Message, body: bytes) -> bool:
         message.Clear()
         return False
     return True
-
-
-def _rejected(body: bytes, reason: str, around: _Around) -> RejectedRecord:
-    head: Any = CLASSES[around.signal.name]()
-    _read_into(head, body)
-    return RejectedRecord(
-        around.received_time_unix_nano,
-        reason,
-        head.trace_id.hex(),
-        head.span_id.hex(),
-        head.name.decode(errors="replace"),
-        around.service_name,
-    )
 
 
 def _service_name(resource_entry: Any) -> str | None:

@@ -1,8 +1,4 @@
-"""OTLP over gRPC (to ingest), on the event loop of the HTTP server.
-
-The services of logs and metrics are there only to say that they are not stored; receive_http says
-why they are refused and not accepted.
-"""
+"""OTLP over gRPC (to ingest), on the event loop of the HTTP server."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -19,7 +15,7 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
 from otelchain_collector.signals import SIGNALS, Signal
-from otelchain_collector.statuses import OTHER_SIGNALS, RETRY_INFO, success
+from otelchain_collector.statuses import RETRY_INFO, success
 from otelchain_collector.writer import Outcome
 
 _logger = logging.getLogger(__name__)
@@ -42,13 +38,7 @@ def grpc_server(ingest: Ingest, max_request_bytes: int) -> Any:
     )
     receivers = ((each.service, _Receiver(each, ingest, max_request_bytes)) for each in SIGNALS)
     server.add_generic_rpc_handlers(
-        (
-            *(_service(name, receiver.export) for name, receiver in receivers),
-            _service("opentelemetry.proto.collector.logs.v1.LogsService", _not_stored("logs")),
-            _service(
-                "opentelemetry.proto.collector.metrics.v1.MetricsService", _not_stored("metrics")
-            ),
-        )
+        tuple(_service(name, receiver.export) for name, receiver in receivers)
     )
     return server
 
@@ -92,7 +82,7 @@ class _Receiver:
         def read(_: Reservation, received_time_unix_nano: int) -> OtlpRequest:
             return parse_protobuf(self._signal, body, received_time_unix_nano)
 
-        return await self._ingest.accept(read, reservation)
+        return await self._ingest.accept(self._signal, read, reservation)
 
 
 async def _refuse(
@@ -112,10 +102,3 @@ async def _try_again(context: Any, message: str) -> NoReturn:
         ("google.rpc.retryinfo-bin", RETRY_INFO.SerializeToString()),
     )
     await _refuse(context, grpc.StatusCode.UNAVAILABLE, message, trailing)
-
-
-def _not_stored(signal: str) -> _Export:
-    async def export(_: bytes, context: Any) -> bytes:
-        await _refuse(context, grpc.StatusCode.UNIMPLEMENTED, OTHER_SIGNALS[signal])
-
-    return export

@@ -1,10 +1,4 @@
-"""OTLP over HTTP, protobuf and JSON (to ingest), on the port that also answers questions.
-
-Logs and metrics arrive here too, because an application with standard settings sends all three
-signals. They are not stored, and the answer says so: 404 with a Status. Its meaning is "do not
-send this again"; a 200 that rejects every record would mean the same, but Python's exporter, which
-never reads a partial success, would let its user believe that they are kept.
-"""
+"""OTLP over HTTP, protobuf and JSON (to ingest), on the port that also answers questions."""
 
 import asyncio
 import logging
@@ -31,11 +25,11 @@ from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
 from otelchain_collector.signals import SIGNALS, Signal
-from otelchain_collector.statuses import OTHER_SIGNALS, RETRY_AFTER_SECONDS, RETRY_INFO, success
+from otelchain_collector.statuses import RETRY_AFTER_SECONDS, RETRY_INFO, success
 from otelchain_collector.writer import Outcome
 
 _ENCODINGS = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
-_NOT_FOUND = "nothing is served at {path}; OTLP traces go to /v1/traces"
+_NOT_FOUND = "nothing is served at {path}; OTLP goes to /v1/traces, /v1/logs and /v1/metrics"
 # A client that is still sending does not read the answer, so the rest of a refused body is read and
 # dropped; of one that is this much too large, not even that.
 _DRAINED_LIMITS = 4
@@ -79,7 +73,6 @@ def application(ingest: Ingest, max_request_bytes: int, others: Sequence[BaseRou
                 for signal in SIGNALS
                 for path in _paths(signal)
             ),
-            *(Route(f"/v1/{signal}", _not_stored, methods=["POST"]) for signal in OTHER_SIGNALS),
             *others,
         ],
         exception_handlers={HTTPException: _refuse_route},
@@ -137,7 +130,7 @@ class _Receiver:
             reservation.release()
             raise
         read = partial(_read, self._signal, body, chosen, encoding, self._max_request_bytes)
-        return await self._ingest.accept(read, reservation)
+        return await self._ingest.accept(self._signal, read, reservation)
 
     async def _read_body(self, request: Request, reservation: Reservation) -> bytes:
         limit = self._max_request_bytes
@@ -204,11 +197,6 @@ def _try_again(request: Request, message: str) -> Response:
     status.details.add().Pack(RETRY_INFO)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     return Response(chosen.write(status), 503, headers, media_type=chosen.media_type)
-
-
-async def _not_stored(request: Request) -> Response:
-    signal = request.url.path.rsplit("/", 1)[-1]
-    return _refusal(request, 404, code_pb2.UNIMPLEMENTED, OTHER_SIGNALS[signal])
 
 
 async def _refuse_route(request: Request, error: Exception) -> Response:

@@ -13,15 +13,6 @@ from otelchain_collector.writer import Outcome
 RETRY_AFTER_SECONDS = 1
 RETRY_INFO = RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_SECONDS))
 
-#: For the two signals that applications with standard settings also send; see receive_http.
-NOT_STORED = (
-    "otelchain stores traces, not {signal}; set {variable}=none in the application, or send "
-    "{signal} to another collector"
-)
-OTHER_SIGNALS = {
-    "logs": NOT_STORED.format(signal="logs", variable="OTEL_LOGS_EXPORTER"),
-    "metrics": NOT_STORED.format(signal="metrics", variable="OTEL_METRICS_EXPORTER"),
-}
 _MAX_MESSAGE_CHARS = 2_000
 
 
