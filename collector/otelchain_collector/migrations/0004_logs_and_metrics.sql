@@ -99,3 +99,89 @@ INSERT INTO rejected_records BY NAME SELECT *, 'traces' AS signal FROM rejected_
 DROP TABLE rejected_spans;
 CREATE VIEW rejected_spans AS
 SELECT * EXCLUDE (signal) FROM rejected_records WHERE signal = 'traces';
+
+-- Verdicts on runs: the event gen_ai.evaluation.result of OpenTelemetry's GenAI conventions, as a log
+-- record (what they ask for) or as an event of the span, each with the run that was judged. A log
+-- record that knows no span finds it by gen_ai.response.id.
+CREATE VIEW evaluations AS
+WITH events AS (
+    SELECT
+        'log' AS source,
+        trace_id,
+        span_id,
+        record_time_unix_nano AS time_unix_nano,
+        attributes,
+        attributes ->> 'gen_ai.response.id' AS response_id,
+        service_name
+    FROM logs
+    WHERE event_name = 'gen_ai.evaluation.result'
+        -- before LogRecord had the field
+        OR (event_name = '' AND attributes ->> 'event.name' = 'gen_ai.evaluation.result')
+),
+span_events AS (
+    SELECT
+        trace_id,
+        span_id,
+        service_name,
+        attributes ->> 'gen_ai.response.id' AS response_id,
+        unnest(CAST(events AS JSON[])) AS event
+    FROM spans
+    WHERE events::VARCHAR LIKE '%gen_ai.evaluation.result%'
+),
+-- An inner join, so that no span is read when every record knows its span.
+found AS (
+    SELECT
+        response_id,
+        any_value(spans.trace_id) AS trace_id,
+        any_value(spans.span_id) AS span_id
+    FROM (SELECT DISTINCT response_id FROM events WHERE span_id IS NULL AND response_id IS NOT NULL)
+    JOIN spans ON spans.attributes ->> 'gen_ai.response.id' = response_id
+    GROUP BY response_id
+    -- An id of several spans names none of them.
+    HAVING count(*) = 1
+),
+results AS (
+    SELECT events.* REPLACE (
+        coalesce(found.trace_id, events.trace_id) AS trace_id,
+        coalesce(found.span_id, events.span_id) AS span_id
+    )
+    FROM events
+    LEFT JOIN found ON events.span_id IS NULL AND events.response_id = found.response_id
+    UNION ALL BY NAME
+    SELECT
+        'span_event' AS source,
+        trace_id,
+        span_id,
+        (event ->> 'time_unix_nano')::BIGINT AS time_unix_nano,
+        event -> 'attributes' AS attributes,
+        coalesce(event -> 'attributes' ->> 'gen_ai.response.id', response_id) AS response_id,
+        service_name
+    FROM span_events
+    WHERE event ->> 'name' = 'gen_ai.evaluation.result'
+)
+SELECT
+    results.attributes ->> 'gen_ai.evaluation.name' AS name,
+    coalesce(
+        try_cast(results.attributes ->> 'gen_ai.evaluation.score.value' AS DOUBLE),
+        try_cast(results.attributes -> 'gen_ai.evaluation.score.value' ->> '@double' AS DOUBLE)
+    ) AS score_value,
+    results.attributes ->> 'gen_ai.evaluation.score.label' AS score_label,
+    results.attributes ->> 'gen_ai.evaluation.explanation' AS explanation,
+    results.attributes ->> 'error.type' AS error_type,       -- of the evaluator
+    results.response_id,
+    results.trace_id,
+    results.span_id,
+    make_timestamp_ns(results.time_unix_nano) AS time,
+    results.time_unix_nano,
+    results.source,
+    -- the run that was judged; NULL where it is not stored
+    spans.run_id,
+    coalesce(spans.run_name, spans.name) AS run_name,
+    spans.run_type,
+    spans.run_status,
+    spans.model,
+    spans.session_id,
+    coalesce(spans.service_name, results.service_name) AS service_name,
+    results.attributes
+FROM results
+LEFT JOIN spans ON spans.trace_id = results.trace_id AND spans.span_id = results.span_id;
