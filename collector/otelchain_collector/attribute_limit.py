@@ -13,14 +13,14 @@ def cut_long_values(message: Message, max_bytes: int) -> int:
     """Cut every value of more than ``max_bytes`` below a message, in place; return how many.
 
     A value that is cut becomes text: the start of its own text, or of its JSON, and a marker with
-    the size and the SHA-256 of the whole, as otelchain's own handler writes it. Everything around it
-    stays. Values in lists are not looked at alone: an attribute is cut as one.
+    the size and the SHA-256 of the whole, as otelchain's own handler writes it. Everything around
+    it stays. Values in lists are not looked at alone: an attribute is cut as one.
     """
     count = 0
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
-        for inner in value if field.is_repeated else (value,):
+        for inner in [value] if isinstance(value, Message) else value:
             # Most of a large request is small; its size tells without looking into it.
             if inner.ByteSize() <= max_bytes:
                 continue

@@ -7,6 +7,7 @@ as text or number, other bytes as base64, unknown keys ignored.
 """
 
 import base64
+import binascii
 import json
 import math
 import re
@@ -26,6 +27,12 @@ from otelchain_collector.signals import LOGS, METRIC_KINDS, METRICS, Signal
 _MAX_DEPTH = 100
 _HEX_FIELDS = {"trace_id", "span_id", "parent_span_id"}
 _SURROGATES = re.compile("[\ud800-\udfff]")
+# Stands for bytes that are not UTF-8 while JSON is read; no text can hold it.
+_NOT_UTF8 = "\ufdd0\udc00\ud800"
+_UNDECODED = re.compile("[\udc80-\udcff]+")
+# A record that _MAX_DEPTH lets through has 160 brackets around its innermost value.
+_MAX_BRACKETS = 400
+_TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class _WrongValueError(Exception):
@@ -38,7 +45,7 @@ def parse_json(signal: Signal, body: bytes, received_time_unix_nano: int) -> Otl
     Raises:
         MalformedRequestError: It is not JSON, or its envelope has not the right form.
     """
-    request = OtlpRequest(signal.request())
+    request = OtlpRequest(signal.request(), len(body))
     try:
         document = _object(_load(body), "the body")
         for entry in _entries(document, _json_name(signal.resources)):
@@ -151,11 +158,39 @@ def _load(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        # Half a surrogate pair is all that orjson refuses and JSON allows; it becomes U+FFFD.
-        try:
-            return json.loads(body, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            raise MalformedRequestError(f"the body is not JSON: {error}") from error
+        return _load_odd(body)
+
+
+def _load_odd(body: bytes) -> Any:
+    """Read what orjson refuses although it is JSON, or is but for one value.
+
+    Half a surrogate pair becomes U+FFFD; text that is not UTF-8 and values that are nested too deep
+    stay recognisable, so that they cost their own record only.
+    """
+    # Raw surrogates are what this makes of bytes that are not UTF-8.
+    text = _UNDECODED.sub(_NOT_UTF8, body.decode(errors="surrogateescape"))
+    try:
+        return json.loads(_shallow(text), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedRequestError(f"the body is not JSON: {error}") from error
+
+
+def _shallow(text: str) -> str:
+    """Put null in the place of everything inside more than _MAX_BRACKETS brackets."""
+    kept: list[str] = []
+    depth = start = 0
+    for token in _TOKENS.finditer(text):
+        bracket = token[0]
+        if bracket in ("[", "{"):
+            depth += 1
+            if depth == _MAX_BRACKETS + 1:
+                kept.append(text[start : token.start()] + "null")
+        elif bracket in ("]", "}"):
+            if depth == _MAX_BRACKETS + 1:
+                start = token.end()
+            depth -= 1
+    # Brackets that are never closed: the parser has to see them.
+    return text if depth > _MAX_BRACKETS or not kept else "".join([*kept, text[start:]])
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -237,7 +272,8 @@ def _scalar(field: FieldDescriptor, value: Any) -> Any:
 
 def _hex(field: FieldDescriptor, value: Any) -> bytes:
     try:
-        return bytes.fromhex(_text(field, value))
+        # bytes.fromhex() would skip spaces.
+        return binascii.unhexlify(_text(field, value))
     except ValueError:
         raise _WrongValueError(f"{field.json_name} is not hexadecimal") from None
 
@@ -253,6 +289,8 @@ def _base64(field: FieldDescriptor, value: Any) -> bytes:
 def _text(field: FieldDescriptor, value: Any) -> str:
     if not isinstance(value, str):
         raise _WrongValueError(f"{field.json_name} is not a string")
+    if _NOT_UTF8 in value:
+        raise _WrongValueError(f"{field.json_name} is not UTF-8")
     return _SURROGATES.sub("\ufffd", value)
 
 

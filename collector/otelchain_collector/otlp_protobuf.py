@@ -27,7 +27,7 @@ def parse_protobuf(signal: Signal, body: bytes, received_time_unix_nano: int) ->
         MalformedRequestError: Not even its envelope can be decoded.
     """
     try:
-        return OtlpRequest(signal.request.FromString(body))
+        return OtlpRequest(signal.request.FromString(body), len(body))
     except DecodeError:
         return _record_by_record(signal, body, received_time_unix_nano)
 
@@ -59,7 +59,7 @@ def _record_by_record(signal: Signal, body: bytes, received_time_unix_nano: int)
     except DecodeError as error:
         name = signal.request.DESCRIPTOR.name
         raise MalformedRequestError(f"the body is not an {name} in protobuf") from error
-    request = OtlpRequest(signal.request())
+    request = OtlpRequest(signal.request(), len(body))
     for opaque in envelope.resources:
         target = getattr(request.message, signal.resources).add()
         broken = None if _read_into(target.resource, opaque.resource) else "resource"

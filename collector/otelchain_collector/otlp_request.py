@@ -12,7 +12,12 @@ class MalformedRequestError(Exception):
 
 @dataclass(frozen=True)
 class OtlpRequest:
-    """One Export request; ``message`` is the signal's Export…ServiceRequest."""
+    """One Export request.
+
+    ``message`` is the signal's Export…ServiceRequest, ``size_bytes`` the size of what it was read
+    from, decompressed.
+    """
 
     message: Any
+    size_bytes: int
     unreadable: list[RejectedRecord] = field(default_factory=list)
