@@ -124,6 +124,7 @@ def in_transport(signal: str, transport: str, message: Any) -> bytes:
 # --- rejected ----------------------------------------------------------------------------------
 
 
+@pytest.mark.otlp("ids")
 @every_transport
 @pytest.mark.parametrize(
     ("fields", "reason"),
@@ -147,6 +148,7 @@ def test_a_span_with_an_id_or_start_that_is_not_valid(
     assert_rejected_alone(collector, "traces", note, answer, reason)
 
 
+@pytest.mark.otlp("times")
 @every_transport
 @every_signal
 @pytest.mark.parametrize("time", [2**63 - 1, 2**63, 2**64 - 1])
@@ -243,16 +245,18 @@ def test_a_wrong_value_in_json(
     assert_rejected_alone(collector, signal, note, answer, reason)
 
 
+@pytest.mark.otlp("ids", "json-ids")
 @pytest.mark.parametrize(
     ("trace_id", "reason"),
     [
         ("W47/95gDgQPSabYzgT/GDA==", "traceId is not hexadecimal"),
         ("0af76519 6cd43dd8448eb211c80319c", "traceId is not hexadecimal"),
         ("0af7651916cd43dd8448eb211c80319", "traceId is not hexadecimal"),
+        ("", "trace_id has 0 bytes instead of 16"),
         (7, "traceId is not a string"),
     ],
 )
-def test_an_id_in_json_that_is_not_hexadecimal(
+def test_an_id_in_json_that_is_not_valid(
     trace_id: Any, reason: str, collector: RunningCollector
 ) -> None:
     note = f"id {trace_id}"
@@ -343,6 +347,7 @@ def test_a_long_value_is_cut_wherever_it_is(start_collector: Any, tmp_path: Any)
     assert "cut 5 values of more than --max-attribute-bytes" in collector.log.read_text()
 
 
+@pytest.mark.otlp("duplicate-keys")
 @every_transport
 @every_signal
 def test_of_two_equal_keys_the_last_wins(
@@ -360,6 +365,7 @@ def test_of_two_equal_keys_the_last_wins(
     assert row["attributes"] == {"k": "last", "nested": {"n": "2"}}
 
 
+@pytest.mark.otlp("enums")
 @every_transport
 def test_enum_numbers_of_the_future_are_kept(transport: str, collector: RunningCollector) -> None:
     note = f"enum {transport}"
@@ -379,6 +385,7 @@ def test_enum_numbers_of_the_future_are_kept(transport: str, collector: RunningC
     assert stored(collector, "metrics", note)[0]["aggregation_temporality"] == 96
 
 
+@pytest.mark.otlp("unknown-fields", "json-keys")
 @every_transport
 @every_signal
 def test_fields_of_the_future_are_ignored(
@@ -421,6 +428,7 @@ def test_half_a_surrogate_pair_in_json_becomes_a_replacement_character(
     assert {"k": "cut \ufffd"} in [row["attributes"] for row in stored(collector, signal, note)]
 
 
+@pytest.mark.otlp("json-int64")
 @every_signal
 @pytest.mark.parametrize("write", [str, int])
 def test_64_bit_integers_in_json_are_text_or_numbers(
@@ -442,6 +450,7 @@ def test_64_bit_integers_in_json_are_text_or_numbers(
     assert row[TIMES[signal]] == START + 2**53 % 1000 + 1
 
 
+@pytest.mark.otlp("json-ids")
 def test_ids_in_json_may_be_written_in_upper_case(collector: RunningCollector) -> None:
     note = "upper case"
     sent = span(span_id=b"\xab\xcd\xef\x01\x02\x03\x04\x05", parent_span_id=b"\xff" * 8)
@@ -457,6 +466,7 @@ def test_ids_in_json_may_be_written_in_upper_case(collector: RunningCollector) -
     assert (row["span_id"], row["parent_span_id"]) == ("abcdef0102030405", "f" * 16)
 
 
+@pytest.mark.otlp("times")
 @every_transport
 def test_an_end_before_the_start_is_kept_as_it_is(
     transport: str, collector: RunningCollector

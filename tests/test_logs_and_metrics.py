@@ -216,6 +216,7 @@ def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> N
 # --- as a process ------------------------------------------------------------------------------
 
 
+@pytest.mark.otlp("duplicates")
 def test_logs_and_metrics_acknowledged_survive_a_kill_and_their_resend_is_stored_once(
     start_collector: Start, tmp_path: Path
 ) -> None:
@@ -248,6 +249,7 @@ with trace.get_tracer("shop").start_as_current_span("order"):
 """
 
 
+@pytest.mark.otlp("default-settings")
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_an_application_with_the_sdks_standard_settings_sends_all_three_signals_without_an_error(
     protocol: str, collector: RunningCollector, tmp_path: Path

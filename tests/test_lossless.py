@@ -257,6 +257,7 @@ def _collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColl
     collector.kill()
 
 
+@pytest.mark.otlp("every-field")
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_every_field_of_a_request_has_a_place(signal: str) -> None:
     assert set(_paths(REQUESTS[signal].DESCRIPTOR)) == set(PLACES[signal])
@@ -287,6 +288,7 @@ def test_every_message_of_the_protocol_is_walked_or_has_a_reason() -> None:
     }
 
 
+@pytest.mark.otlp("every-field")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_every_field_arrives_in_its_place(
@@ -396,6 +398,7 @@ def _with_every_value(signal: str) -> Any:
     return message
 
 
+@pytest.mark.otlp("every-value", "json-doubles")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_every_kind_of_value_arrives_exactly_wherever_it_can_be(
@@ -419,6 +422,7 @@ def test_every_kind_of_value_arrives_exactly_wherever_it_can_be(
         assert row["found"].count("{" + expected + "}") == 1, column
 
 
+@pytest.mark.otlp("json-doubles")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e300])
 def test_a_measured_double_arrives_exactly(
