@@ -24,6 +24,7 @@ from otlp_requests import (
     span,
     text,
 )
+from otlp_wire import field, protobuf_request
 
 Record = Span | LogRecord | NumberDataPoint
 every_signal = pytest.mark.parametrize("signal", SIGNALS)
@@ -80,33 +81,13 @@ def assert_rejected_alone(
 # --- the wire ----------------------------------------------------------------------------------
 
 
-def field(number: int, payload: bytes) -> bytes:
-    """Write a field of bytes; protobuf itself refuses to write what it cannot read."""
-    length, size = len(payload), b""
-    while length > 0x7F:
-        size += bytes([length & 0x7F | 0x80])
-        length >>= 7
-    return bytes([number << 3 | 2]) + size + bytes([length]) + payload
-
-
-def protobuf(signal: str, note: str, *records: bytes) -> bytes:
-    """Write a request of records that are written already."""
-    resource = field(1, field(1, text("service.name", note).SerializeToString()))
-    if signal == "metrics":
-        points = b"".join(field(1, record) for record in records)
-        scope = field(2, field(1, b"load") + field(5, points))
-    else:
-        scope = b"".join(field(2, record) for record in records)
-    return field(1, resource + field(2, scope))
-
-
 def deep_protobuf(signal: str, note: str) -> bytes:
     value = AnyValue(string_value="core").SerializeToString()
     for _ in range(1_000):
         value = field(5, field(1, value))  # AnyValue.array_value, ArrayValue.values
     good, bad, last = (MAKERS[signal]().SerializeToString() for _ in range(3))
     bad += field(ATTRIBUTES[signal], field(1, b"deep") + field(2, value))
-    return protobuf(signal, note, good, bad, last)
+    return protobuf_request(signal, note, good, bad, last)
 
 
 def deep_json(signal: str, note: str) -> bytes:
@@ -400,7 +381,9 @@ def test_fields_of_the_future_are_ignored(
         data = json.dumps(tree).encode()
     else:
         unknown = b"\xfa\x3e\x03new"  # field 1007, three bytes
-        data = protobuf(signal, note, MAKERS[signal]().SerializeToString() + unknown) + unknown
+        data = (
+            protobuf_request(signal, note, MAKERS[signal]().SerializeToString() + unknown) + unknown
+        )
 
     assert send(collector, signal, transport, data).rejected == 0
     assert len(stored(collector, signal, note)) == 1
