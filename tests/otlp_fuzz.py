@@ -316,6 +316,6 @@ def _said(row: Any) -> str:
 def _is_one_json_object(data: bytes) -> bool:
     """Tell whether JSON around it stays what it was, however odd the inside is."""
     try:
-        return isinstance(json.loads(data.decode(errors="replace")), dict)
+        return isinstance(json.loads(data.decode(errors="replace"), strict=False), dict)
     except (ValueError, RecursionError):
         return False

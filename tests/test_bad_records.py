@@ -231,7 +231,7 @@ def test_a_wrong_value_in_json(
     ("trace_id", "reason"),
     [
         ("W47/95gDgQPSabYzgT/GDA==", "traceId is not hexadecimal"),
-        ("0af76519 6cd43dd8448eb211c80319c", "traceId is not hexadecimal"),
+        ("0af76519 16cd43dd8448eb211c80319c", "traceId is not hexadecimal"),
         ("0af7651916cd43dd8448eb211c80319", "traceId is not hexadecimal"),
         ("", "trace_id has 0 bytes instead of 16"),
         (7, "traceId is not a string"),
@@ -276,7 +276,7 @@ def test_a_value_of_20_megabytes_is_cut_alone_with_size_and_hash(
     signal: str, transport: str, collector: RunningCollector
 ) -> None:
     note = f"large {transport}"
-    value = "é" * 10_000_000  # two bytes each
+    value = "x" + "é" * 9_999_999 + "y"  # the limit is in the middle of a character
     attributes = [text("before", "b"), text("prompt", value), text("after", "a")]
     message = among_good(signal, MAKERS[signal](attributes=attributes), note)
 
@@ -293,7 +293,7 @@ def test_a_value_of_20_megabytes_is_cut_alone_with_size_and_hash(
     marker = f"… [cut: 20000000 bytes, sha256 {digest}]"
     assert [(row["b"], row["a"]) for row in found] == [("b", "a")]
     assert found[0]["marker"].endswith(marker)
-    assert found[0]["size"] == 8 * 1024 * 1024 + len(marker.encode())
+    assert found[0]["size"] == 8 * 1024 * 1024 - 1 + len(marker.encode())
     assert len(rows(collector, f"FROM {TABLES[signal]} WHERE service_name = '{note}'")) == 3
 
 
@@ -462,3 +462,25 @@ def test_an_end_before_the_start_is_kept_as_it_is(
 
     assert (answer.ok, answer.rejected) == (True, 0)
     assert stored(collector, "traces", note)[0]["end_time_unix_nano"] == START - 5
+
+
+@every_signal
+def test_what_careless_writers_of_json_let_through_is_what_it_says(
+    signal: str, collector: RunningCollector
+) -> None:
+    note = "careless"
+    sent = MAKERS[signal](
+        attributes=[
+            KeyValue(key="n", value=AnyValue(double_value=float("nan"))),
+            text("k", "two PLACEHOLDER lines"),
+        ]
+    )
+    data = json_bytes(among_good(signal, sent, note))
+    data = data.replace(b'"NaN"', b"NaN").replace(b"PLACEHOLDER", b"\n")
+
+    answer = send(collector, signal, "http-json", data)
+
+    assert (answer.ok, answer.rejected) == (True, 0)
+    assert {"n": {"@double": "NaN"}, "k": "two \n lines"} in [
+        row["attributes"] for row in stored(collector, signal, note)
+    ]

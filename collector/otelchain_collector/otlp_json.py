@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -164,13 +164,14 @@ def _load(body: bytes) -> Any:
 def _load_odd(body: bytes) -> Any:
     """Read what orjson refuses although it is JSON, or is but for one value.
 
-    Half a surrogate pair becomes U+FFFD; text that is not UTF-8 and values that are nested too deep
-    stay recognisable, so that they cost their own record only.
+    Half a surrogate pair becomes U+FFFD. Text that is not UTF-8 and values that are nested too deep
+    stay recognisable, so that they cost their own record only. NaN and Infinity without quotes and
+    control characters in text, which careless writers let through, are what they say.
     """
     # Raw surrogates are what this makes of bytes that are not UTF-8.
     text = _UNDECODED.sub(_NOT_UTF8, body.decode(errors="surrogateescape"))
     try:
-        return json.loads(_shallow(text), parse_constant=_no_constant)
+        return json.loads(_shallow(text), strict=False)
     except (ValueError, RecursionError) as error:
         raise MalformedRequestError(f"the body is not JSON: {error}") from error
 
@@ -191,10 +192,6 @@ def _shallow(text: str) -> str:
             depth -= 1
     # Brackets that are never closed: the parser has to see them.
     return text if depth > _MAX_BRACKETS or not kept else "".join([*kept, text[start:]])
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _entries(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
