@@ -76,9 +76,7 @@ def scopes(
 
 
 def _entity_refs(resource: Any) -> str | None:
-    # Not in opentelemetry-proto before 1.7, which is the older end of what may be installed.
-    refs = getattr(resource, "entity_refs", ())
-    if not refs:
+    if not resource.entity_refs:
         return None
     return to_json(
         [
@@ -88,7 +86,7 @@ def _entity_refs(resource: Any) -> str | None:
                 "id_keys": list(each.id_keys),
                 "description_keys": list(each.description_keys),
             }
-            for each in refs
+            for each in resource.entity_refs
         ]
     )
 

@@ -116,7 +116,7 @@ WITH events AS (
     FROM logs
     WHERE event_name = 'gen_ai.evaluation.result'
         -- before LogRecord had the field
-        OR (event_name = '' AND attributes ->> 'event.name' = 'gen_ai.evaluation.result')
+        OR (event_name = '' AND (attributes ->> 'event.name') = 'gen_ai.evaluation.result')
 ),
 span_events AS (
     SELECT
@@ -135,7 +135,7 @@ found AS (
         any_value(spans.trace_id) AS trace_id,
         any_value(spans.span_id) AS span_id
     FROM (SELECT DISTINCT response_id FROM events WHERE span_id IS NULL AND response_id IS NOT NULL)
-    JOIN spans ON spans.attributes ->> 'gen_ai.response.id' = response_id
+    JOIN spans ON (spans.attributes ->> 'gen_ai.response.id') = response_id
     GROUP BY response_id
     -- An id of several spans names none of them.
     HAVING count(*) = 1
@@ -154,16 +154,16 @@ results AS (
         span_id,
         (event ->> 'time_unix_nano')::BIGINT AS time_unix_nano,
         event -> 'attributes' AS attributes,
-        coalesce(event -> 'attributes' ->> 'gen_ai.response.id', response_id) AS response_id,
+        coalesce((event -> 'attributes') ->> 'gen_ai.response.id', response_id) AS response_id,
         service_name
     FROM span_events
-    WHERE event ->> 'name' = 'gen_ai.evaluation.result'
+    WHERE (event ->> 'name') = 'gen_ai.evaluation.result'
 )
 SELECT
     results.attributes ->> 'gen_ai.evaluation.name' AS name,
     coalesce(
         try_cast(results.attributes ->> 'gen_ai.evaluation.score.value' AS DOUBLE),
-        try_cast(results.attributes -> 'gen_ai.evaluation.score.value' ->> '@double' AS DOUBLE)
+        try_cast((results.attributes -> 'gen_ai.evaluation.score.value') ->> '@double' AS DOUBLE)
     ) AS score_value,
     results.attributes ->> 'gen_ai.evaluation.score.label' AS score_label,
     results.attributes ->> 'gen_ai.evaluation.explanation' AS explanation,
