@@ -249,6 +249,23 @@ def test_an_id_in_json_that_is_not_valid(
     assert_rejected_alone(collector, "traces", note, answer, reason)
 
 
+@every_signal
+@pytest.mark.parametrize("record", [7, None, [], "span"])
+def test_a_record_in_json_that_is_no_object(
+    record: Any, signal: str, collector: RunningCollector
+) -> None:
+    note = f"no object {record}"
+    tree = json.loads(json_bytes(among_good(signal, MAKERS[signal](), note)))
+    for entry in _all_objects(tree):
+        for key in ("spans", "logRecords", "dataPoints"):
+            if key in entry:
+                entry[key][1] = record
+
+    answer = send(collector, signal, "http-json", json.dumps(tree).encode())
+
+    assert_rejected_alone(collector, signal, note, answer, "is not an object")
+
+
 @every_transport
 def test_a_metric_of_which_nothing_can_be_read_costs_its_own_points_only(
     transport: str, collector: RunningCollector

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError, Message
 
 from otelchain_collector.opaque import CLASSES, Envelope, OpaqueMetric
-from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest, service_name
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.signals import METRIC_KINDS, METRICS, Signal
 
@@ -64,7 +64,7 @@ def _record_by_record(signal: Signal, body: bytes, received_time_unix_nano: int)
         target = getattr(request.message, signal.resources).add()
         broken = None if _read_into(target.resource, opaque.resource) else "resource"
         target.schema_url = opaque.schema_url.decode(errors="replace")
-        around = _Around(signal, broken, _service_name(target), received_time_unix_nano)
+        around = _Around(signal, broken, service_name(target.resource), received_time_unix_nano)
         for opaque_scope in opaque.scopes:
             _read_scope(opaque_scope, getattr(target, signal.scopes).add(), around, request)
     return request
@@ -129,10 +129,3 @@ def _read_into(message: Message, body: bytes) -> bool:
         message.Clear()
         return False
     return True
-
-
-def _service_name(resource_entry: Any) -> str | None:
-    for attribute in resource_entry.resource.attributes:
-        if attribute.key == "service.name":
-            return str(attribute.value.string_value)
-    return None

@@ -21,3 +21,11 @@ class OtlpRequest:
     message: Any
     size_bytes: int
     unreadable: list[RejectedRecord] = field(default_factory=list)
+
+
+def service_name(resource: Any) -> str | None:
+    """Return the service that a Resource names, if it does."""
+    for attribute in resource.attributes:
+        if attribute.key == "service.name":
+            return str(attribute.value.string_value)
+    return None
