@@ -19,7 +19,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 	--constraint constraints.txt
 INSTALL := $(PIP_INSTALL) --build-constraint constraints.txt
 
-GENERATED_DOCS = $(shell grep --files-with-matches --fixed-strings '[[[cog' *.md */README.md */*/*.md)
+GENERATED_DOCS = $(shell grep --files-with-matches --fixed-strings '[[[cog' *.md */*.md */*/*.md)
 
 .PHONY: demo test check bench format docs constraints clean
 

@@ -3,8 +3,14 @@
 import itertools
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import NumberDataPoint
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 TRACE_ID = bytes.fromhex("0af7651916cd43dd8448eb211c80319c")
@@ -52,3 +58,42 @@ def replace_once(data: bytes, old: bytes, new: bytes) -> bytes:
     assert data.count(old) == 1
     assert len(old) == len(new)
     return data.replace(old, new)
+
+
+def log_record(**fields: Any) -> LogRecord:
+    """Return a good log record unlike any other; fields replace what it has."""
+    values = {
+        "time_unix_nano": START + next(_span_ids),
+        "severity_number": 9,
+        "body": AnyValue(string_value="done"),
+        **fields,
+    }
+    return LogRecord(**values)
+
+
+def logs_request(*records: LogRecord, service: str = "shop") -> ExportLogsServiceRequest:
+    """Return a request of one resource and one scope."""
+    message = ExportLogsServiceRequest()
+    resource_logs = message.resource_logs.add()
+    resource_logs.resource.attributes.append(text("service.name", service))
+    scope_logs = resource_logs.scope_logs.add()
+    scope_logs.scope.name = "tests"
+    scope_logs.log_records.extend(records)
+    return message
+
+
+def point(**fields: Any) -> NumberDataPoint:
+    """Return a good data point of a gauge or sum unlike any other; fields replace what it has."""
+    values = {"time_unix_nano": START + next(_span_ids), "as_int": 1, **fields}
+    return NumberDataPoint(**values)
+
+
+def metrics_request(*points: NumberDataPoint, service: str = "shop") -> Any:
+    """Return a request of one resource, one scope and one gauge, `load`."""
+    message = ExportMetricsServiceRequest()
+    resource_metrics = message.resource_metrics.add()
+    resource_metrics.resource.attributes.append(text("service.name", service))
+    scope_metrics = resource_metrics.scope_metrics.add()
+    scope_metrics.scope.name = "tests"
+    scope_metrics.metrics.add(name="load").gauge.data_points.extend(points)
+    return message

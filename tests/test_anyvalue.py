@@ -1,9 +1,13 @@
 """AnyValue to JSON: the table in collector/README.md, case by case."""
 
+import base64
 import json
 import math
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
 from otelchain_collector.anyvalue import attributes_of, to_json, value_of
@@ -97,3 +101,71 @@ def test_decoded_values_are_what_the_normaliser_expects() -> None:
     assert value_of(AnyValue(double_value=math.inf)) == math.inf
     assert value_of(AnyValue(bool_value=False)) is False
     assert value_of(AnyValue()) is None
+
+
+# --- back again: what the table says is enough to rebuild every value --------------------------
+
+
+def rebuilt(tree: Any) -> AnyValue:
+    """Read the JSON of collector/README.md back into an AnyValue."""
+    value = AnyValue()
+    if isinstance(tree, bool):
+        value.bool_value = tree
+    elif isinstance(tree, str):
+        value.string_value = tree
+    elif isinstance(tree, int):
+        value.int_value = tree
+    elif isinstance(tree, float):
+        value.double_value = tree
+    elif isinstance(tree, list):
+        value.array_value.values.extend(map(rebuilt, tree))
+        value.array_value.SetInParent()
+    elif isinstance(tree, dict) and tree.keys() == {"@bytes"}:
+        value.bytes_value = base64.b64decode(tree["@bytes"])
+    elif isinstance(tree, dict) and tree.keys() == {"@double"}:
+        value.double_value = float(tree["@double"])
+    elif isinstance(tree, dict):
+        value.kvlist_value.SetInParent()
+        for key, item in tree.items():
+            plain = key[1:] if key.startswith("@") else key
+            value.kvlist_value.values.add(key=plain, value=rebuilt(item))
+    return value
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+keys = texts | st.sampled_from(["@bytes", "@double", "@@bytes", "@", "", "a.b"])
+scalars = st.one_of(
+    st.just(AnyValue()),
+    st.builds(AnyValue, string_value=texts),
+    st.builds(AnyValue, bool_value=st.booleans()),
+    st.builds(AnyValue, int_value=st.integers(-(2**63), 2**63 - 1)),
+    # One NaN is like another: JSON has no bits for their payloads.
+    st.builds(AnyValue, double_value=st.floats(allow_nan=False) | st.just(math.nan)),
+    st.builds(AnyValue, bytes_value=st.binary(max_size=4)),
+)
+
+
+def listed(items: list[AnyValue]) -> AnyValue:
+    return AnyValue(array_value=ArrayValue(values=items))
+
+
+def mapped(items: dict[str, AnyValue]) -> AnyValue:
+    values = [KeyValue(key=key, value=item) for key, item in items.items()]
+    return AnyValue(kvlist_value=KeyValueList(values=values))
+
+
+def containers(inner: st.SearchStrategy[AnyValue]) -> st.SearchStrategy[AnyValue]:
+    return st.lists(inner, max_size=3).map(listed) | st.dictionaries(keys, inner, max_size=3).map(
+        mapped
+    )
+
+
+@settings(max_examples=300)
+@given(st.recursive(scalars, containers, max_leaves=8))
+def test_any_value_can_be_rebuilt_from_its_json(value: AnyValue) -> None:
+    found = rebuilt(json.loads(to_json(value_of(value))))
+
+    # As bytes, because NaN is not equal to itself.
+    assert found.SerializeToString(deterministic=True) == value.SerializeToString(
+        deterministic=True
+    )

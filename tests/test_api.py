@@ -202,9 +202,9 @@ def test_a_row_written_later_is_in_the_next_answer(tmp_path: Path, port: int, st
     count = {"sql": "SELECT count(*) FROM rejected_spans"}
     before = request(port, "POST", "/sql", count)[1]["rows"]
 
-    from otelchain_collector.rows import RejectedSpan
+    from otelchain_collector.rows import RejectedRecord
 
-    store.reject([RejectedSpan(1, "no end", None, None, None, None)])
+    store.reject([RejectedRecord(1, "no end", None, None, None, None, "traces")])
 
     after = request(port, "POST", "/sql", count)[1]["rows"]
     assert (before, after) == ([[0]], [[1]])

@@ -11,7 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from otelchain_collector import decode as decode_module
 from otelchain_collector.decode import decode
 from otelchain_collector.otlp_protobuf import parse_protobuf
-from otelchain_collector.trace_request import MalformedRequestError
+from otelchain_collector.otlp_request import MalformedRequestError
+from otelchain_collector.signals import TRACES
 from otlp_requests import START, TRACE_ID, body, replace_once, request, span, text
 
 RECEIVED = START + 5
@@ -207,7 +208,7 @@ def _deep_value() -> bytes:
 
 @pytest.mark.parametrize("make", [_broken_text, _deep_value])
 def test_a_span_that_protobuf_cannot_read_does_not_cost_its_neighbours(make: Any) -> None:
-    parsed = parse_protobuf(make(), RECEIVED)
+    parsed = parse_protobuf(TRACES, make(), RECEIVED)
     decoded = decode(parsed.message, RECEIVED)
 
     assert [row.name for row in decoded.rows] == ["first", "last"]
@@ -229,7 +230,7 @@ def test_broken_text_in_a_resource_costs_the_spans_of_that_resource_only() -> No
         body(span(name="lost"), service="PLACEHOLDER"), b"PLACEHOLDER", b"\xff" * 11
     )
     # Two serialised requests one after the other are one request with both their resources.
-    parsed = parse_protobuf(broken + body(span(name="kept")), RECEIVED)
+    parsed = parse_protobuf(TRACES, broken + body(span(name="kept")), RECEIVED)
 
     assert [row.name for row in decode(parsed.message, RECEIVED).rows] == ["kept"]
     assert [(bad.name, bad.service_name) for bad in parsed.unreadable] == [("lost", None)]
@@ -239,13 +240,13 @@ def test_broken_text_in_a_resource_costs_the_spans_of_that_resource_only() -> No
 @pytest.mark.parametrize("garbage", [b"not protobuf at all", b"\x0a\xff", b"\x0a\x05abc"])
 def test_a_body_that_is_no_request_is_malformed(garbage: bytes) -> None:
     with pytest.raises(MalformedRequestError, match="not an ExportTraceServiceRequest"):
-        parse_protobuf(garbage, RECEIVED)
+        parse_protobuf(TRACES, garbage, RECEIVED)
 
 
 def test_fields_of_a_later_protocol_are_ignored() -> None:
     unknown_field = b"\xfa\x3e\x03new"  # field 1007, three bytes
 
-    parsed = parse_protobuf(body(span(name="x")) + unknown_field, RECEIVED)
+    parsed = parse_protobuf(TRACES, body(span(name="x")) + unknown_field, RECEIVED)
 
     assert [row.name for row in decode(parsed.message, RECEIVED).rows] == ["x"]
 

@@ -191,7 +191,7 @@ def test_a_run_that_ends_replaces_what_was_pending_also_after_a_restart_of_the_c
 
     assert seen == [{"outer": "pending", "inner": "pending"}]
     assert statuses(first) == {"outer": "ok", "inner": "ok"}
-    assert (readiness(first)["spans_stored"], readiness(first)["spans_duplicate"]) == (2, 0)
+    assert (readiness(first)["spans_stored"], readiness(first)["records_duplicate"]) == (2, 0)
 
 
 def test_nothing_is_pending_when_the_application_has_ended_well(
@@ -663,15 +663,21 @@ def test_the_table_has_the_columns_of_spans(store: Store) -> None:
     ]
 
 
-def test_a_store_without_pending_runs_is_brought_up_to_date_with_its_spans(tmp_path: Path) -> None:
+def test_a_store_without_pending_runs_is_brought_up_to_date_with_its_spans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from otelchain_collector import schema
 
+    spans = make_store(tmp_path / "new.duckdb")
     old = [migration for migration in schema.migrations() if migration.version < 3]
-    database = make_store(tmp_path / "old.duckdb")
-    with duckdb.connect(str(database)) as connection:
-        connection.execute("DROP VIEW runs; DROP TABLE pending_spans")
-        connection.execute("DELETE FROM schema_migrations WHERE version > 2")
-        connection.execute(old[1].sql)
+    database = tmp_path / "old.duckdb"
+    with duckdb.connect(str(database)) as connection, monkeypatch.context() as patch:
+        patch.setattr(schema, "migrations", lambda: old)
+        schema.migrate(connection)
+        connection.execute(f"ATTACH '{spans}' AS new (READ_ONLY)")
+        connection.execute(
+            "INSERT INTO spans BY NAME SELECT * EXCLUDE (resource_entity_refs) FROM new.spans"
+        )
 
     Store.open(database).close()
 

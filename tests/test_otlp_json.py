@@ -8,7 +8,8 @@ import pytest
 
 from otelchain_collector.anyvalue import to_json, value_of
 from otelchain_collector.otlp_json import parse_json
-from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.signals import TRACES
 from otlp_requests import START, TRACE_ID
 
 RECEIVED = START + 5
@@ -31,12 +32,12 @@ def json_span(**fields: Any) -> dict[str, Any]:
     }
 
 
-def parse(body: Any) -> TraceRequest:
+def parse(body: Any) -> OtlpRequest:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return parse_json(data, RECEIVED)
+    return parse_json(TRACES, data, RECEIVED)
 
 
-def parsed_spans(request: TraceRequest) -> Any:
+def parsed_spans(request: OtlpRequest) -> Any:
     return request.message.resource_spans[0].scope_spans[0].spans
 
 
@@ -193,10 +194,8 @@ def test_a_span_nested_too_deep_is_rejected_alone() -> None:
         (b"[]", "the body is not an object"),
         (b'{"resourceSpans": 1}', "resourceSpans is not an array"),
         (b'{"resourceSpans": [1]}', "resourceSpans is not an object"),
-        (b'{"resourceSpans": [{"resource": []}]}', "resource is not an object"),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": {}}]}]}', "spans is not an array"),
-        (b'{"resourceSpans": [{"scopeSpans": [{"spans": [7]}]}]}', "spans is not an object"),
-        (b'{"resourceSpans": [NaN]}', "the body is not JSON"),
+        (b'{"resourceSpans": [NaN]}', "resourceSpans is not an object"),
         (b"\xff\xfe", "the body is not JSON"),
         (b"[" * 100_000, "the body is not JSON"),
     ],
@@ -216,3 +215,23 @@ def test_an_infinite_number_in_text_is_infinite() -> None:
     request = parse(document(json_span(attributes=[{"key": "k", "value": value}])))
 
     assert parsed_spans(request)[0].attributes[0].value.double_value == math.inf
+
+
+@pytest.mark.parametrize("part", ["resource", "scope"])
+def test_a_wrong_value_around_spans_costs_those_spans_only(part: str) -> None:
+    broken, good = document(json_span(name="lost")), document(json_span(name="kept"))
+    place = broken["resourceSpans"][0]
+    if part == "scope":
+        place = place["scopeSpans"][0]
+    place[part] = {"droppedAttributesCount": "many"}
+
+    request = parse({"resourceSpans": broken["resourceSpans"] + good["resourceSpans"]})
+
+    assert [span.name for span in request.message.resource_spans[1].scope_spans[0].spans] == [
+        "kept"
+    ]
+    [rejected] = request.unreadable
+    assert (rejected.name, rejected.reason) == (
+        "lost",
+        f"the span's {part} cannot be decoded: droppedAttributesCount is not an integer",
+    )

@@ -161,22 +161,6 @@ def test_a_full_queue_is_unavailable_with_the_delay_where_each_client_looks(
     assert retry.retry_delay.seconds == 1
 
 
-@pytest.mark.parametrize(
-    ("service", "variable"),
-    [
-        ("logs.v1.LogsService", "OTEL_LOGS_EXPORTER"),
-        ("metrics.v1.MetricsService", "OTEL_METRICS_EXPORTER"),
-    ],
-)
-def test_signals_that_are_not_stored_are_unimplemented_with_what_to_do(
-    service: str, variable: str, channel: Any
-) -> None:
-    error = failure(channel, b"", service)
-
-    assert error.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert f"{variable}=none" in error.details()
-
-
 def test_many_calls_on_one_connection_run_at_once(
     collector: RunningCollector, channel: Any
 ) -> None:

@@ -290,17 +290,6 @@ def test_an_unknown_content_encoding_is_415(encoding: str, collector: RunningCol
     assert encoding in reply.status().message
 
 
-@pytest.mark.parametrize("signal", ["logs", "metrics"])
-def test_signals_that_are_not_stored_are_refused_with_what_to_do(
-    signal: str, collector: RunningCollector
-) -> None:
-    reply = post(collector, b"", path=f"/v1/{signal}")
-
-    assert reply.code == 404
-    assert reply.status().code == code_pb2.UNIMPLEMENTED
-    assert f"OTEL_{signal.upper()}_EXPORTER=none" in reply.status().message
-
-
 def test_a_body_over_the_limit_is_413(collector: RunningCollector) -> None:
     reply = post(collector, bytes(2 * MIB + 1))
 
@@ -379,7 +368,8 @@ def test_health_and_readiness(collector: RunningCollector) -> None:
     counts = json.loads(ready.body)
     assert counts.pop("status") == "ready"
     assert counts.keys() == {
-        *("spans_stored", "spans_pending", "spans_duplicate", "spans_rejected"),
+        *("spans_stored", "spans_pending", "log_records_stored", "data_points_stored"),
+        *("records_duplicate", "records_rejected"),
         *("queue_bytes", "queue_limit_bytes"),
     }
 

@@ -7,7 +7,7 @@ import pytest
 
 from otelchain_collector.errors import SchemaTooNewError
 from otelchain_collector.normalise import Normalised
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
 from otelchain_collector.schema import LATEST_VERSION, migrate, migrations, version_of
 
 
@@ -75,9 +75,12 @@ def test_rows_have_the_columns_of_their_tables_in_order() -> None:
         migrate(connection)
 
         assert list(SpanRow._fields) == columns(connection, "spans")
-        assert list(RejectedSpan._fields) == columns(connection, "rejected_spans")
+        assert list(RejectedRecord._fields) == columns(connection, "rejected_records")
+        assert list(LogRow._fields) == columns(connection, "logs")
+        assert list(MetricPointRow._fields) == columns(connection, "metric_points")
     first = SpanRow._fields.index("dialect")
-    assert SpanRow._fields[first:-1] == Normalised._fields
+    last = SpanRow._fields.index("received_time_unix_nano")
+    assert SpanRow._fields[first:last] == Normalised._fields
 
 
 def test_the_runs_view_has_the_promised_columns() -> None:
@@ -91,3 +94,20 @@ def test_the_runs_view_has_the_promised_columns() -> None:
         migrate(connection)
 
         assert set(promised.split()) <= set(columns(connection, "runs"))
+
+
+def test_rejected_spans_of_an_older_schema_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from otelchain_collector import schema
+
+    everything = migrations()
+    with duckdb.connect() as connection:
+        monkeypatch.setattr(schema, "migrations", lambda: everything[:3])
+        migrate(connection)
+        old = (1, "span_id is all zero", "0a", "00", "step", "shop")
+        connection.execute(f"INSERT INTO rejected_spans VALUES {old}")
+        monkeypatch.undo()
+        migrate(connection)
+
+        spans = connection.execute("SELECT * FROM rejected_spans").fetchall()
+        records = connection.execute("SELECT * FROM rejected_records").fetchall()
+    assert (spans, records) == ([old], [(*old, "traces")])

@@ -9,7 +9,7 @@ import pytest
 
 from otelchain_collector.decode import decode
 from otelchain_collector.errors import RowsRefusedError, SchemaTooNewError, StoreError
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import RejectedRecord, SpanRow
 from otelchain_collector.store import RECENT_SPANS, Inserted, Store
 from otlp_requests import START, request, span, text
 
@@ -114,11 +114,13 @@ def test_a_row_that_arrow_refuses_is_told_apart_from_trouble_of_the_store(
 
 
 def test_rejected_spans_are_kept_with_their_reason(store: Store) -> None:
-    store.reject([RejectedSpan(START, "trace_id is all zero", "00", "01", "step", None)])
+    store.reject(
+        [RejectedRecord(START, "trace_id is all zero", "00", "01", "step", None, "traces")]
+    )
 
     with store.cursor() as cursor:
-        assert cursor.execute("SELECT * FROM rejected_spans").fetchall() == [
-            (START, "trace_id is all zero", "00", "01", "step", None)
+        assert cursor.execute("SELECT * FROM rejected_records").fetchall() == [
+            (START, "trace_id is all zero", "00", "01", "step", None, "traces")
         ]
 
 

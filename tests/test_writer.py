@@ -10,7 +10,7 @@ import pytest
 from otelchain_collector.budget import ByteBudget, QueueFullError, Reservation
 from otelchain_collector.decode import Decoded, decode
 from otelchain_collector.errors import StoreUnavailableError
-from otelchain_collector.rows import RejectedSpan
+from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Outcome, Writer
 from otlp_requests import START, request, span
@@ -86,7 +86,9 @@ def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> N
 
 def test_spans_that_the_decoder_rejected_are_recorded_and_counted(store: Store) -> None:
     decoded = some_spans(1)
-    decoded.rejected.extend([RejectedSpan(START, "span_id is all zero", "0a", "00", "x", None)] * 2)
+    decoded.rejected.extend(
+        [RejectedRecord(START, "span_id is all zero", "0a", "00", "x", None, "traces")] * 2
+    )
 
     [future] = write(store, decoded)
 
@@ -101,7 +103,7 @@ def test_spans_that_the_decoder_rejected_are_recorded_and_counted(store: Store) 
 def test_the_counts_tell_stored_duplicate_and_rejected_apart(store: Store) -> None:
     writer = Writer(store)
     decoded = some_spans(5)
-    decoded.rejected.append(RejectedSpan(START, "reason", None, None, None, None))
+    decoded.rejected.append(RejectedRecord(START, "reason", None, None, None, None, "traces"))
     submit(writer, decoded)
     submit(writer, Decoded(decoded.rows[:2], []))
     writer.start()
@@ -222,7 +224,9 @@ def test_many_threads_submit_and_each_gets_its_own_answer(store: Store) -> None:
     def send(rejected: int) -> None:
         for _ in range(20):
             decoded = some_spans(2)
-            decoded.rejected.extend([RejectedSpan(START, "r", None, None, None, None)] * rejected)
+            decoded.rejected.extend(
+                [RejectedRecord(START, "r", None, None, None, None, "traces")] * rejected
+            )
             futures.append(future := writer.submit(decoded, Reservation(budget)))
             assert future.result(30).rejected == rejected
 

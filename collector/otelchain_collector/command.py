@@ -55,7 +55,7 @@ def _bytes(_: click.Context, __: click.Parameter, text: str) -> int:
 @click.command("collector")
 @_options
 def collector_command(**values: Any) -> None:
-    """Collect traces into a DuckDB file and answer questions about them.
+    """Collect traces, logs and metrics into a DuckDB file and answer questions about them.
 
     Runs until SIGTERM or Ctrl+C, then commits what it has and ends. When it is ready it prints one
     line with its addresses.

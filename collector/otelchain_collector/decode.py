@@ -6,96 +6,63 @@ This is the plain decoder. A faster one has to give the same rows.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otelchain_collector.anyvalue import attributes_of, to_json
+from otelchain_collector.around import Around, BadRecordError, check_id, check_time, scopes
 from otelchain_collector.dialects.status import PENDING
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
-from otelchain_collector.rows import RejectedSpan, SpanRow
-
-# 2262-04-11T23:47:16.854775806Z. make_timestamp_ns() refuses the next one ("infinity"), so that a
-# single row with it would break every query of the runs view.
-LAST_TIME_UNIX_NANO = 2**63 - 2
+from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
+from otelchain_collector.signals import TRACES
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """The spans of one request: those that can be stored and those that cannot.
+    """The records of one request: those that can be stored and those that cannot.
 
-    ``pending`` are runs that had not ended when they were sent.
+    ``rows`` are spans, ``pending`` are runs that had not ended when they were sent. A request has
+    one signal; what the others would fill is empty.
     """
 
     rows: list[SpanRow]
-    rejected: list[RejectedSpan]
+    rejected: list[RejectedRecord]
     pending: list[SpanRow] = field(default_factory=list)
+    logs: list[LogRow] = field(default_factory=list)
+    metric_points: list[MetricPointRow] = field(default_factory=list)
 
 
 def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:
     """Read every span of a request; a span that cannot be stored does not touch its neighbours."""
     decoded = Decoded([], [])
-    for resource_spans in request.resource_spans:
-        resource = attributes_of(resource_spans.resource.attributes)
-        resource_columns = _resource_columns(resource_spans, to_json(resource))
-        for scope_spans in resource_spans.scope_spans:
-            around = _Around(
-                resource,
-                scope_spans.scope.name,
-                _scope_columns(scope_spans) + resource_columns,
-                received_time_unix_nano,
-            )
-            _decode_spans(scope_spans.spans, around, decoded)
+    for around, spans in scopes(request, TRACES, received_time_unix_nano):
+        _decode_spans(spans, around, decoded)
     return decoded
 
 
-class _Around(NamedTuple):
-    """What the spans of one scope have in common."""
-
-    resource: dict[str, Any]
-    scope_name: str
-    columns: tuple[Any, ...]
-    received_time_unix_nano: int
-
-
-class _BadSpanError(Exception):
-    """The span cannot be stored; the text is the reason."""
-
-
-def _resource_columns(resource_spans: ResourceSpans, attributes: str) -> tuple[Any, ...]:
-    dropped = resource_spans.resource.dropped_attributes_count
-    return (attributes, dropped, resource_spans.schema_url)
-
-
-def _scope_columns(scope_spans: ScopeSpans) -> tuple[Any, ...]:
-    scope = scope_spans.scope
-    attributes = to_json(attributes_of(scope.attributes))
-    dropped = scope.dropped_attributes_count
-    return (scope.name, scope.version, attributes, dropped, scope_spans.schema_url)
-
-
-def _decode_spans(spans: Sequence[Span], around: _Around, decoded: Decoded) -> None:
+def _decode_spans(spans: Sequence[Span], around: Around, decoded: Decoded) -> None:
     for span in spans:
         try:
             row = _row(span, around)
             (decoded.pending if row.run_status == PENDING else decoded.rows).append(row)
-        except _BadSpanError as error:
+        except BadRecordError as error:
             decoded.rejected.append(_rejected(span, around, str(error)))
         except orjson.JSONEncodeError:
             decoded.rejected.append(_rejected(span, around, "attribute values nested too deep"))
 
 
-def _row(span: Span, around: _Around) -> SpanRow:
+def _row(span: Span, around: Around) -> SpanRow:
     parent_span_id = _parent(span.parent_span_id)
-    _check_id("trace_id", span.trace_id, 16)
-    _check_id("span_id", span.span_id, 8)
+    check_id("trace_id", span.trace_id, 16)
+    check_id("span_id", span.span_id, 8)
     start, end = span.start_time_unix_nano, span.end_time_unix_nano
-    _check_time("start_time_unix_nano", start)
-    _check_time("end_time_unix_nano", end)
+    check_time("start_time_unix_nano", start)
+    check_time("end_time_unix_nano", end)
     attributes = attributes_of(span.attributes)
     events = [_event(event) for event in span.events]
     status = span.status
@@ -130,31 +97,21 @@ def _row(span: Span, around: _Around) -> SpanRow:
             span.dropped_events_count,
             to_json([_link(link) for link in span.links]) if span.links else "[]",
             span.dropped_links_count,
-            *around.columns,
+            *around.scope_columns,
+            *around.resource_columns,
             *_normalise(facts),
             around.received_time_unix_nano,
+            around.entity_refs,
         )
     )
-
-
-def _check_id(field: str, value: bytes, length: int) -> None:
-    if len(value) != length:
-        raise _BadSpanError(f"{field} has {len(value)} bytes instead of {length}")
-    if not any(value):
-        raise _BadSpanError(f"{field} is all zero")
 
 
 def _parent(parent_span_id: bytes) -> str | None:
     # Some SDKs write the invalid id, eight zero bytes, where a root has nothing.
     if not any(parent_span_id):
         return None
-    _check_id("parent_span_id", parent_span_id, 8)
+    check_id("parent_span_id", parent_span_id, 8)
     return parent_span_id.hex()
-
-
-def _check_time(field: str, unix_nano: int) -> None:
-    if unix_nano > LAST_TIME_UNIX_NANO:
-        raise _BadSpanError(f"{field} {unix_nano} is after 2262-04-11, the last day of the store")
 
 
 def _event(event: Span.Event) -> Event:
@@ -194,13 +151,5 @@ def _normalise(facts: SpanFacts) -> Normalised:
         return Normalised("other", run_status="error" if facts.status_code == 2 else "ok")
 
 
-def _rejected(span: Span, around: _Around, reason: str) -> RejectedSpan:
-    service_name = around.resource.get("service.name")
-    return RejectedSpan(
-        around.received_time_unix_nano,
-        reason,
-        span.trace_id.hex(),
-        span.span_id.hex(),
-        span.name,
-        service_name if isinstance(service_name, str) else None,
-    )
+def _rejected(span: Span, around: Around, reason: str) -> RejectedRecord:
+    return around.rejected(reason, span.trace_id, span.span_id, span.name)

@@ -36,8 +36,10 @@ class Health:
                 # Since this process started.
                 "spans_stored": counts.stored,
                 "spans_pending": counts.pending,
-                "spans_duplicate": counts.duplicates,
-                "spans_rejected": counts.rejected,
+                "log_records_stored": counts.logs,
+                "data_points_stored": counts.metric_points,
+                "records_duplicate": counts.duplicates,
+                "records_rejected": counts.rejected,
                 "queue_bytes": self._budget.used_bytes,
                 "queue_limit_bytes": self._budget.limit_bytes,
             },

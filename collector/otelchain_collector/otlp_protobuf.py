@@ -1,87 +1,125 @@
-"""Read a binary OTLP request (from a receiver) so that one broken span does not cost the others.
+"""Read a binary OTLP request (from a receiver) so that one broken record costs no other.
 
 protobuf refuses a whole message for one string that is not UTF-8 (an SDK that cuts a long prompt in
 the middle of a character sends such) and for values nested more than 100 messages deep. When that
-happens, the envelope is read again with spans as opaque bytes, and each is tried alone.
+happens, the envelope is read again with records as opaque bytes, and each is tried alone.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from otelchain_collector.rows import RejectedSpan
-from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otelchain_collector.opaque import CLASSES, Envelope, OpaqueMetric
+from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest, service_name
+from otelchain_collector.rows import RejectedRecord
+from otelchain_collector.signals import METRIC_KINDS, METRICS, Signal
 
-_UNREADABLE = "the span cannot be decoded: text that is not UTF-8, or values nested too deep"
+_UNREADABLE = "the {noun} cannot be decoded: text that is not UTF-8, or values nested too deep"
 _UNREADABLE_AROUND = (
-    "the span's {part} cannot be decoded: text that is not UTF-8, or nested too deep"
+    "the {noun}'s {part} cannot be decoded: text that is not UTF-8, or nested too deep"
 )
 
 
-def parse_protobuf(body: bytes, received_time_unix_nano: int) -> TraceRequest:
+def parse_protobuf(signal: Signal, body: bytes, received_time_unix_nano: int) -> OtlpRequest:
     """Read a request.
 
     Raises:
         MalformedRequestError: Not even its envelope can be decoded.
     """
     try:
-        return TraceRequest(ExportTraceServiceRequest.FromString(body))
+        return OtlpRequest(signal.request.FromString(body), len(body))
     except DecodeError:
-        return _span_by_span(body, received_time_unix_nano)
+        return _record_by_record(signal, body, received_time_unix_nano)
 
 
-def _span_by_span(body: bytes, received_time_unix_nano: int) -> TraceRequest:
+class _Around(NamedTuple):
+    """What is known about the records of one scope; ``broken`` is the part that is not."""
+
+    signal: Signal
+    broken: str | None
+    service_name: str | None
+    received_time_unix_nano: int
+
+    def rejected(self, trace_id: str | None, span_id: str | None, name: str) -> RejectedRecord:
+        reason = _UNREADABLE if self.broken is None else _UNREADABLE_AROUND
+        return RejectedRecord(
+            self.received_time_unix_nano,
+            reason.format(noun=self.signal.noun, part=self.broken),
+            trace_id,
+            span_id,
+            name,
+            self.service_name,
+            self.signal.name,
+        )
+
+
+def _record_by_record(signal: Signal, body: bytes, received_time_unix_nano: int) -> OtlpRequest:
     try:
-        envelope = _Envelope.FromString(body)
+        envelope: Any = Envelope.FromString(body)
     except DecodeError as error:
-        raise MalformedRequestError(
-            "the body is not an ExportTraceServiceRequest in protobuf"
-        ) from error
-    request = TraceRequest(ExportTraceServiceRequest())
-    for resource_spans in envelope.resource_spans:
-        _read_resource_spans(resource_spans, request, received_time_unix_nano)
+        name = signal.request.DESCRIPTOR.name
+        raise MalformedRequestError(f"the body is not an {name} in protobuf") from error
+    request = OtlpRequest(signal.request(), len(body))
+    for opaque in envelope.resources:
+        target = getattr(request.message, signal.resources).add()
+        broken = None if _read_into(target.resource, opaque.resource) else "resource"
+        target.schema_url = opaque.schema_url.decode(errors="replace")
+        around = _Around(signal, broken, service_name(target.resource), received_time_unix_nano)
+        for opaque_scope in opaque.scopes:
+            _read_scope(opaque_scope, getattr(target, signal.scopes).add(), around, request)
     return request
 
 
-def _read_resource_spans(opaque: Any, request: TraceRequest, received_time_unix_nano: int) -> None:
-    target = request.message.resource_spans.add()
-    broken = not _read_into(target.resource, opaque.resource)
+def _read_scope(opaque: Any, target: Any, around: _Around, request: OtlpRequest) -> None:
     target.schema_url = opaque.schema_url.decode(errors="replace")
-    service_name = None if broken else _service_name(target)
-    for opaque_scope in opaque.scope_spans:
-        for reason, head in _read_scope_spans(opaque_scope, target, broken):
-            request.unreadable.append(
-                RejectedSpan(
-                    received_time_unix_nano,
-                    reason,
-                    head.trace_id.hex(),
-                    head.span_id.hex(),
-                    head.name.decode(errors="replace"),
-                    service_name,
-                )
-            )
+    if not _read_into(target.scope, opaque.scope) and around.broken is None:
+        around = around._replace(broken="scope")
+    read = _read_metric if around.signal is METRICS else _read_record
+    for body in opaque.records:
+        read(body, getattr(target, around.signal.records), around, request)
 
 
-def _read_scope_spans(
-    opaque: Any, resource_spans: ResourceSpans, resource_broken: bool
-) -> Iterator[tuple[str, Any]]:
-    """Add the readable spans of a scope; yield the reason and the head of each other one."""
-    target = ScopeSpans(schema_url=opaque.schema_url.decode(errors="replace"))
-    scope_broken = not _read_into(target.scope, opaque.scope)
-    for body in opaque.spans:
-        span = Span()
-        if resource_broken or scope_broken:
-            part = "resource" if resource_broken else "scope"
-            yield _UNREADABLE_AROUND.format(part=part), _head(body)
-        elif _read_into(span, body):
-            target.spans.append(span)
-        else:
-            yield _UNREADABLE, _head(body)
-    resource_spans.scope_spans.append(target)
+def _read_record(body: bytes, records: Any, around: _Around, request: OtlpRequest) -> None:
+    if around.broken is None:
+        if _read_into(records.add(), body):
+            return
+        del records[-1]
+    head: Any = CLASSES[around.signal.name]()
+    _read_into(head, body)
+    name = head.name.decode(errors="replace")
+    request.unreadable.append(around.rejected(head.trace_id.hex(), head.span_id.hex(), name))
+
+
+def _read_metric(body: bytes, metrics: Any, around: _Around, request: OtlpRequest) -> None:
+    """Add the readable data points of a metric; each other one is rejected alone."""
+    opaque: Any = OpaqueMetric()
+    _read_into(opaque, body)
+    points = [
+        point
+        for kind in METRIC_KINDS
+        if opaque.HasField(kind)
+        for point in _taken_out(opaque, kind)
+    ]
+    rejected = around.rejected(None, None, opaque.name.decode(errors="replace"))
+    metric = metrics.add()
+    kind = _read_into(metric, opaque.SerializeToString()) and metric.WhichOneof("data")
+    if around.broken is not None or not kind:
+        del metrics[-1]
+        # What has no points either was a metric once.
+        request.unreadable.extend([rejected] * max(1, len(points)))
+        return
+    target = getattr(metric, kind).data_points
+    for point in points:
+        if not _read_into(target.add(), point):
+            del target[-1]
+            request.unreadable.append(rejected)
+
+
+def _taken_out(opaque: Any, kind: str) -> list[bytes]:
+    data = getattr(opaque, kind)
+    points = list(data.data_points)
+    del data.data_points[:]
+    return points
 
 
 def _read_into(message: Message, body: bytes) -> bool:
@@ -91,77 +129,3 @@ def _read_into(message: Message, body: bytes) -> bool:
         message.Clear()
         return False
     return True
-
-
-def _head(body: bytes) -> Any:
-    try:
-        return _SpanHead.FromString(body)
-    except DecodeError:
-        return _SpanHead()
-
-
-def _service_name(resource_spans: ResourceSpans) -> str | None:
-    for attribute in resource_spans.resource.attributes:
-        if attribute.key == "service.name":
-            return attribute.value.string_value
-    return None
-
-
-def _opaque_messages() -> dict[str, type[Message]]:
-    """Make the messages that trace.proto would have if strings and inner messages were bytes.
-
-    On the wire they are the same.
-    """
-    file = descriptor_pb2.FileDescriptorProto(
-        name="otelchain_collector/opaque.proto", package="otelchain_collector", syntax="proto3"
-    )
-    for name, fields in _OPAQUE.items():
-        message = file.message_type.add(name=name)
-        for number, field, repeated, inner in fields:
-            message.field.add(
-                name=field,
-                number=number,
-                label=_LABELS[repeated],
-                type=_TYPES[inner is not None],
-                type_name=f".otelchain_collector.{inner}" if inner else None,
-            )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(
-            pool.FindMessageTypeByName(f"otelchain_collector.{name}")
-        )
-        for name in _OPAQUE
-    }
-
-
-_LABELS = {
-    False: descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
-    True: descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED,
-}
-_TYPES = {
-    False: descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
-    True: descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
-}
-# Number, name, repeated, inner message; the numbers are those of trace.proto.
-_OPAQUE: dict[str, list[tuple[int, str, bool, str | None]]] = {
-    "Envelope": [(1, "resource_spans", True, "OpaqueResourceSpans")],
-    "OpaqueResourceSpans": [
-        (1, "resource", False, None),
-        (2, "scope_spans", True, "OpaqueScopeSpans"),
-        (3, "schema_url", False, None),
-    ],
-    "OpaqueScopeSpans": [
-        (1, "scope", False, None),
-        (2, "spans", True, None),
-        (3, "schema_url", False, None),
-    ],
-    "SpanHead": [
-        (1, "trace_id", False, None),
-        (2, "span_id", False, None),
-        (5, "name", False, None),
-    ],
-}
-_CLASSES: dict[str, Any] = _opaque_messages()
-_Envelope = _CLASSES["Envelope"]
-_SpanHead = _CLASSES["SpanHead"]

@@ -1,8 +1,4 @@
-"""OTLP over gRPC (to ingest), on the event loop of the HTTP server.
-
-The logs and metrics services are there only to say that they are not stored; receive_http says why
-they are refused and not accepted.
-"""
+"""OTLP over gRPC (to ingest), on the event loop of the HTTP server."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -12,20 +8,15 @@ import grpc
 import grpc.aio
 from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTracePartialSuccess,
-    ExportTraceServiceResponse,
-)
 
 from otelchain_collector.budget import QueueFullError, Reservation
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.ingest import Ingest
 from otelchain_collector.otlp_protobuf import parse_protobuf
-from otelchain_collector.statuses import OTHER_SIGNALS, RETRY_INFO, partial_success_message
-from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.signals import SIGNALS, Signal
+from otelchain_collector.statuses import RETRY_INFO, success
 from otelchain_collector.writer import Outcome
-
-_SERVICE = "opentelemetry.proto.collector.{package}.v1.{name}Service"
 
 _logger = logging.getLogger(__name__)
 
@@ -45,13 +36,9 @@ def grpc_server(ingest: Ingest, max_request_bytes: int) -> Any:
             ("grpc.so_reuseport", 0),
         ]
     )
-    receiver = _Receiver(ingest, max_request_bytes)
+    receivers = ((each.service, _Receiver(each, ingest, max_request_bytes)) for each in SIGNALS)
     server.add_generic_rpc_handlers(
-        (
-            _service("trace", "Trace", receiver.export),
-            _service("logs", "Logs", _not_stored("logs")),
-            _service("metrics", "Metrics", _not_stored("metrics")),
-        )
+        tuple(_service(name, receiver.export) for name, receiver in receivers)
     )
     return server
 
@@ -59,21 +46,21 @@ def grpc_server(ingest: Ingest, max_request_bytes: int) -> Any:
 _Export = Callable[[bytes, Any], Awaitable[bytes]]
 
 
-def _service(package: str, name: str, export: _Export) -> Any:
+def _service(name: str, export: _Export) -> Any:
     # Without a deserialiser the handler gets the bytes, and decides itself what a bad one costs.
     return grpc.method_handlers_generic_handler(
-        _SERVICE.format(package=package, name=name),
-        {"Export": grpc.unary_unary_rpc_method_handler(export)},
+        name, {"Export": grpc.unary_unary_rpc_method_handler(export)}
     )
 
 
 class _Receiver:
-    def __init__(self, ingest: Ingest, max_request_bytes: int) -> None:
+    def __init__(self, signal: Signal, ingest: Ingest, max_request_bytes: int) -> None:
+        self._signal = signal
         self._ingest = ingest
         self._max_request_bytes = max_request_bytes
 
     async def export(self, body: bytes, context: Any) -> bytes:
-        """Answer when the spans are committed, or say what is wrong."""
+        """Answer when the records are committed, or say what is wrong."""
         if len(body) > self._max_request_bytes:
             message = f"the request is larger than {self._max_request_bytes} bytes"
             await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
@@ -83,30 +70,19 @@ class _Receiver:
             await _refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except (QueueFullError, StoreUnavailableError) as error:
             await _try_again(context, str(error))
-        except Exception:  # any fault of ours: the client must keep the spans and send them again
+        except Exception:  # any fault of ours: the client must keep the records and send them again
             _logger.exception("a request could not be handled")
             await _try_again(context, "internal error; try again in a second")
-        return _success(outcome)
+        return bytes(success(self._signal, outcome).SerializeToString())
 
     async def _accept(self, body: bytes) -> Outcome:
         reservation = self._ingest.budget.reserve()
         reservation.add(len(body))
 
-        def read(_: Reservation, received_time_unix_nano: int) -> TraceRequest:
-            return parse_protobuf(body, received_time_unix_nano)
+        def read(_: Reservation, received_time_unix_nano: int) -> OtlpRequest:
+            return parse_protobuf(self._signal, body, received_time_unix_nano)
 
-        return await self._ingest.accept(read, reservation)
-
-
-def _success(outcome: Outcome) -> bytes:
-    response = ExportTraceServiceResponse()
-    if outcome.rejected:
-        response.partial_success.CopyFrom(
-            ExportTracePartialSuccess(
-                rejected_spans=outcome.rejected, error_message=partial_success_message(outcome)
-            )
-        )
-    return response.SerializeToString()
+        return await self._ingest.accept(self._signal, read, reservation)
 
 
 async def _refuse(
@@ -126,10 +102,3 @@ async def _try_again(context: Any, message: str) -> NoReturn:
         ("google.rpc.retryinfo-bin", RETRY_INFO.SerializeToString()),
     )
     await _refuse(context, grpc.StatusCode.UNAVAILABLE, message, trailing)
-
-
-def _not_stored(signal: str) -> _Export:
-    async def export(_: bytes, context: Any) -> bytes:
-        await _refuse(context, grpc.StatusCode.UNIMPLEMENTED, OTHER_SIGNALS[signal])
-
-    return export

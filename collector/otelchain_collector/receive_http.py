@@ -1,10 +1,4 @@
-"""OTLP over HTTP, protobuf and JSON (to ingest), on the port that also answers questions.
-
-Logs and metrics arrive here too, because an application with standard settings sends all three
-signals. They are not stored, and the answer says so: 404 with a Status. Its meaning is "do not
-send this again"; a 200 that rejects every record would mean the same, but Python's exporter, which
-never reads a partial success, would let its user believe that they are kept.
-"""
+"""OTLP over HTTP, protobuf and JSON (to ingest), on the port that also answers questions."""
 
 import asyncio
 import logging
@@ -14,12 +8,9 @@ from typing import NamedTuple
 
 import orjson
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTracePartialSuccess,
-    ExportTraceServiceResponse,
-)
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -32,20 +23,13 @@ from otelchain_collector.inflate import NotCompressedError, TooLargeError, infla
 from otelchain_collector.ingest import Ingest
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
-from otelchain_collector.statuses import (
-    OTHER_SIGNALS,
-    RETRY_AFTER_SECONDS,
-    RETRY_INFO,
-    partial_success_message,
-)
-from otelchain_collector.trace_request import MalformedRequestError, TraceRequest
+from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.signals import SIGNALS, Signal
+from otelchain_collector.statuses import RETRY_AFTER_SECONDS, RETRY_INFO, success
 from otelchain_collector.writer import Outcome
 
-#: The second is what an exporter uses whose base endpoint already names the first.
-TRACE_PATHS = ("/v1/traces", "/v1/traces/v1/traces")
-
 _ENCODINGS = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
-_NOT_FOUND = "nothing is served at {path}; OTLP traces go to /v1/traces"
+_NOT_FOUND = "nothing is served at {path}; OTLP goes to /v1/traces, /v1/logs and /v1/metrics"
 # A client that is still sending does not read the answer, so the rest of a refused body is read and
 # dropped; of one that is this much too large, not even that.
 _DRAINED_LIMITS = 4
@@ -55,15 +39,15 @@ _logger = logging.getLogger(__name__)
 
 class _Format(NamedTuple):
     media_type: str
-    parse: Callable[[bytes, int], TraceRequest]
-    write: Callable[[ExportTraceServiceResponse | Status], bytes]
+    parse: Callable[[Signal, bytes, int], OtlpRequest]
+    write: Callable[[Message], bytes]
 
 
-def _write_protobuf(message: ExportTraceServiceResponse | Status) -> bytes:
+def _write_protobuf(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-def _write_json(message: ExportTraceServiceResponse | Status) -> bytes:
+def _write_json(message: Message) -> bytes:
     return orjson.dumps(MessageToDict(message))
 
 
@@ -82,11 +66,13 @@ def application(ingest: Ingest, max_request_bytes: int, others: Sequence[BaseRou
         max_request_bytes: The largest body, before and after decompression.
         others: Routes of other modules.
     """
-    receiver = _Receiver(ingest, max_request_bytes)
     app = Starlette(
         routes=[
-            *(Route(path, receiver.export, methods=["POST"]) for path in TRACE_PATHS),
-            *(Route(f"/v1/{signal}", _not_stored, methods=["POST"]) for signal in OTHER_SIGNALS),
+            *(
+                Route(path, _Receiver(signal, ingest, max_request_bytes).export, methods=["POST"])
+                for signal in SIGNALS
+                for path in _paths(signal)
+            ),
             *others,
         ],
         exception_handlers={HTTPException: _refuse_route},
@@ -96,13 +82,19 @@ def application(ingest: Ingest, max_request_bytes: int, others: Sequence[BaseRou
     return app
 
 
+def _paths(signal: Signal) -> tuple[str, ...]:
+    # The second is what an exporter uses whose base endpoint already names the first.
+    return signal.path, signal.path * 2
+
+
 class _Receiver:
-    def __init__(self, ingest: Ingest, max_request_bytes: int) -> None:
+    def __init__(self, signal: Signal, ingest: Ingest, max_request_bytes: int) -> None:
+        self._signal = signal
         self._ingest = ingest
         self._max_request_bytes = max_request_bytes
 
     async def export(self, request: Request) -> Response:
-        """POST /v1/traces: answer when the spans are committed, or say what is wrong."""
+        """POST /v1/…: answer when the records are committed, or say what is wrong."""
         chosen = _FORMATS.get(_media_type(request))
         if chosen is None:
             message = "Content-Type must be application/x-protobuf or application/json"
@@ -124,10 +116,11 @@ class _Receiver:
             return _try_again(request, "the collector is stopping; try again in a second")
         except ClientDisconnect:
             return Response(status_code=400)  # Nobody is there to read it.
-        except Exception:  # any fault of ours: the client must keep the spans and send them again
+        except Exception:  # any fault of ours: the client must keep the records and send them again
             _logger.exception("a request could not be handled")
             return _try_again(request, "internal error; try again in a second")
-        return _success(chosen, outcome)
+        answer = chosen.write(success(self._signal, outcome))
+        return Response(answer, media_type=chosen.media_type)
 
     async def _accept(self, request: Request, chosen: _Format, encoding: str | None) -> Outcome:
         reservation = self._ingest.budget.reserve()
@@ -136,8 +129,8 @@ class _Receiver:
         except BaseException:
             reservation.release()
             raise
-        read = partial(_read, body, chosen, encoding, self._max_request_bytes)
-        return await self._ingest.accept(read, reservation)
+        read = partial(_read, self._signal, body, chosen, encoding, self._max_request_bytes)
+        return await self._ingest.accept(self._signal, read, reservation)
 
     async def _read_body(self, request: Request, reservation: Reservation) -> bytes:
         limit = self._max_request_bytes
@@ -172,33 +165,23 @@ def _hold(chunk: bytes, body: list[bytes], reservation: Reservation) -> Exceptio
 
 
 def _read(
+    signal: Signal,
     body: bytes,
     chosen: _Format,
     encoding: str | None,
     max_request_bytes: int,
     reservation: Reservation,
     received_time_unix_nano: int,
-) -> TraceRequest:
+) -> OtlpRequest:
     if encoding is not None:
         body = inflate(body, encoding, max_request_bytes)
         reservation.add(len(body))
-    return chosen.parse(body, received_time_unix_nano)
+    return chosen.parse(signal, body, received_time_unix_nano)
 
 
 def _media_type(request: Request) -> str:
     # Parameters such as charset=utf-8 say nothing that these two types leave open.
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _success(chosen: _Format, outcome: Outcome) -> Response:
-    response = ExportTraceServiceResponse()
-    if outcome.rejected:
-        response.partial_success.CopyFrom(
-            ExportTracePartialSuccess(
-                rejected_spans=outcome.rejected, error_message=partial_success_message(outcome)
-            )
-        )
-    return Response(chosen.write(response), media_type=chosen.media_type)
 
 
 def _refusal(request: Request, http_status: int, code: int, message: str) -> Response:
@@ -214,11 +197,6 @@ def _try_again(request: Request, message: str) -> Response:
     status.details.add().Pack(RETRY_INFO)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     return Response(chosen.write(status), 503, headers, media_type=chosen.media_type)
-
-
-async def _not_stored(request: Request) -> Response:
-    signal = request.url.path.rsplit("/", 1)[-1]
-    return _refusal(request, 404, code_pb2.UNIMPLEMENTED, OTHER_SIGNALS[signal])
 
 
 async def _refuse_route(request: Request, error: Exception) -> Response:

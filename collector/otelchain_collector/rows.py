@@ -65,10 +65,122 @@ class SpanRow(NamedTuple):
     inputs_built: str | None
     outputs_built: str | None
     received_time_unix_nano: int
+    resource_entity_refs: str | None
+
+    def rejected(self, reason: str) -> "RejectedRecord":
+        """Return the row that stands for this one when it cannot be stored."""
+        return RejectedRecord(
+            self.received_time_unix_nano,
+            reason,
+            self.trace_id,
+            self.span_id,
+            self.name,
+            self.service_name,
+            "traces",
+        )
 
 
-class RejectedSpan(NamedTuple):
-    """A row of table ``rejected_spans``: a span that can never be stored, and why."""
+class LogRow(NamedTuple):
+    """A row of table ``logs``; migrations/0004_logs_and_metrics.sql says what is what."""
+
+    record_id: str
+    record_time_unix_nano: int
+    time_unix_nano: int
+    observed_time_unix_nano: int
+    severity_number: int
+    severity_text: str
+    event_name: str
+    body: str | None
+    attributes: str
+    dropped_attributes_count: int
+    flags: int
+    trace_id: str | None
+    span_id: str | None
+    scope_name: str
+    scope_version: str
+    scope_attributes: str
+    scope_dropped_attributes_count: int
+    scope_schema_url: str
+    resource_attributes: str
+    resource_dropped_attributes_count: int
+    resource_schema_url: str
+    resource_entity_refs: str | None
+    service_name: str | None
+    received_time_unix_nano: int
+
+    def rejected(self, reason: str) -> "RejectedRecord":
+        """Return the row that stands for this one when it cannot be stored."""
+        return RejectedRecord(
+            self.received_time_unix_nano,
+            reason,
+            self.trace_id,
+            self.span_id,
+            self.event_name,
+            self.service_name,
+            "logs",
+        )
+
+
+class MetricPointRow(NamedTuple):
+    """A row of table ``metric_points``; migrations/0004_logs_and_metrics.sql says what is what."""
+
+    record_id: str
+    name: str
+    description: str
+    unit: str
+    metadata: str
+    kind: str
+    aggregation_temporality: int | None
+    is_monotonic: bool | None
+    attributes: str
+    start_time_unix_nano: int
+    time_unix_nano: int
+    flags: int
+    value_double: float | None
+    value_int: int | None
+    count: int | None  # type: ignore[assignment]  # the field's name in OTLP, and a method of tuples
+    sum: float | None
+    min: float | None
+    max: float | None
+    explicit_bounds: list[float] | None
+    bucket_counts: list[int] | None
+    scale: int | None
+    zero_count: int | None
+    zero_threshold: float | None
+    positive_offset: int | None
+    positive_bucket_counts: list[int] | None
+    negative_offset: int | None
+    negative_bucket_counts: list[int] | None
+    quantiles: list[float] | None
+    quantile_values: list[float] | None
+    exemplars: str
+    scope_name: str
+    scope_version: str
+    scope_attributes: str
+    scope_dropped_attributes_count: int
+    scope_schema_url: str
+    resource_attributes: str
+    resource_dropped_attributes_count: int
+    resource_schema_url: str
+    resource_entity_refs: str | None
+    service_name: str | None
+    received_time_unix_nano: int
+
+    def rejected(self, reason: str) -> "RejectedRecord":
+        """Return the row that stands for this one when it cannot be stored."""
+        return RejectedRecord(
+            self.received_time_unix_nano,
+            reason,
+            None,
+            None,
+            self.name,
+            self.service_name,
+            "metrics",
+        )
+
+
+class RejectedRecord(NamedTuple):
+    """A row of table ``rejected_records``: a record that can never be stored, and why."""
 
     received_time_unix_nano: int
     reason: str
@@ -76,3 +188,4 @@ class RejectedSpan(NamedTuple):
     span_id: str | None
     name: str | None
     service_name: str | None
+    signal: str

@@ -66,7 +66,7 @@ async def _serve(
     stop = _stop_on_signal()
     writer = Writer(store)
     budget = ByteBudget(settings.queue_bytes)
-    ingest = Ingest(writer, budget)
+    ingest = Ingest(writer, budget, settings.max_attribute_bytes)
     health = Health(writer, budget)
     others = [*health.routes(), *api.routes(store, allowed_hosts=settings.allow_hosts)]
     app = application(ingest, settings.max_request_bytes, others)

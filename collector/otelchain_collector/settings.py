@@ -63,6 +63,13 @@ class CollectorSettings:
         "OTELCHAIN_COLLECTOR_MAX_REQUEST_BYTES",
         "Largest request, also after decompression. Units such as 64MiB work.",
     )
+    # A long prompt with an image in it stays whole.
+    max_attribute_bytes: int = _setting(
+        8 * _MIB,
+        "--max-attribute-bytes",
+        "OTELCHAIN_COLLECTOR_MAX_ATTRIBUTE_BYTES",
+        "Longest attribute value; a longer one is cut, with its size and SHA-256 at the end.",
+    )
     # Two of the largest requests. The spans of a request take about three times its bytes while
     # they wait, so that a full queue is some 400 MB.
     queue_bytes: int = _setting(

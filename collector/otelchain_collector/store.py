@@ -24,8 +24,9 @@ from otelchain_collector.errors import (
     StoreUnavailableError,
 )
 from otelchain_collector.guard import guard
+from otelchain_collector.identified import IdentifiedRecords
 from otelchain_collector.pending import PendingSpans
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
 from otelchain_collector.schema import migrate
 
 # A file in this format is read by DuckDB 1.5 and 2.x; 2.0's own default is not read by 1.x.
@@ -47,7 +48,11 @@ _SQL_TYPES = {
     "BIGINT": pa.int64(),
     "INTEGER": pa.int32(),
     "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "UBIGINT": pa.uint64(),
     "VARCHAR[]": pa.list_(pa.string()),
+    "DOUBLE[]": pa.list_(pa.float64()),
+    "UBIGINT[]": pa.list_(pa.uint64()),
 }
 
 # A resent span has the same start, so zone maps lead the anti-join to the few row groups that can
@@ -62,7 +67,7 @@ ANTI JOIN (
     WHERE start_time_unix_nano BETWEEN {first} AND {last}
 ) AS stored USING (trace_id, span_id, start_time_unix_nano)
 """
-_INSERT_REJECTED = "INSERT INTO rejected_spans BY NAME SELECT * FROM batch"
+_INSERT_REJECTED = "INSERT INTO rejected_records BY NAME SELECT * FROM batch"
 
 # What a row can be at fault for; anything else is the store's trouble and may pass.
 _ROW_FAULTS = (
@@ -77,7 +82,7 @@ _ROW_FAULTS = (
 
 
 class Inserted(NamedTuple):
-    """How many spans a batch added, and how many the store had already."""
+    """How many records a batch added, and how many the store had already."""
 
     stored: int
     duplicates: int
@@ -99,7 +104,11 @@ class Store:
         self._recent: dict[tuple[str, str], None] = {}
         self._pending = PendingSpans(connection)
         self._span_columns = _arrow_schema(connection, "spans")
-        self._rejected_columns = _arrow_schema(connection, "rejected_spans")
+        self._rejected_columns = _arrow_schema(connection, "rejected_records")
+        self._log_columns = _arrow_schema(connection, "logs")
+        self._point_columns = _arrow_schema(connection, "metric_points")
+        self._logs = IdentifiedRecords("logs", "record_time_unix_nano")
+        self._points = IdentifiedRecords("metric_points", "time_unix_nano")
 
     @classmethod
     def open(
@@ -168,8 +177,39 @@ class Store:
         self._pending.added(stored, first, last)
         return Inserted(stored, len(rows) - stored)
 
-    def reject(self, rows: Sequence[RejectedSpan]) -> None:
-        """Commit the record of spans that cannot be stored.
+    def insert_logs(self, rows: Sequence[LogRow]) -> Inserted:
+        """Commit log records; those that are stored already are left out.
+
+        Raises:
+            RowsRefusedError: A row can never be stored; none of these was.
+            StoreUnavailableError: The commit failed and may succeed later.
+        """
+        return self._insert_identified(rows, self._logs, self._log_columns)
+
+    def insert_metric_points(self, rows: Sequence[MetricPointRow]) -> Inserted:
+        """Commit data points; those that are stored already are left out.
+
+        Raises:
+            RowsRefusedError: A row can never be stored; none of these was.
+            StoreUnavailableError: The commit failed and may succeed later.
+        """
+        return self._insert_identified(rows, self._points, self._point_columns)
+
+    def _insert_identified(
+        self,
+        rows: Sequence[LogRow] | Sequence[MetricPointRow],
+        records: IdentifiedRecords,
+        columns: pa.Schema,
+    ) -> Inserted:
+        fresh = records.fresh(rows)
+        if not fresh:
+            return Inserted(0, len(rows))
+        stored = self._write(fresh, columns, records.insertion(fresh))
+        records.remember(fresh)
+        return Inserted(stored, len(rows) - stored)
+
+    def reject(self, rows: Sequence[RejectedRecord]) -> None:
+        """Commit the notes on records that cannot be stored.
 
         Raises:
             StoreUnavailableError: The commit failed and may succeed later.

@@ -11,30 +11,31 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from otelchain_collector.budget import Reservation
 from otelchain_collector.decode import Decoded
 from otelchain_collector.errors import RowsRefusedError, StoreUnavailableError
-from otelchain_collector.rows import RejectedSpan, SpanRow
+from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
 from otelchain_collector.store import Inserted, Store
 
 # Committed alone, 512 spans cost 44 µs of CPU each in the store, 4,096 together 23 µs. There is no
 # waiting for more: while one commit runs, the next batch gathers by itself.
-MAX_BATCH_SPANS = 4_096
+MAX_BATCH_RECORDS = 4_096
 # A checkpoint holds up commits (128 MiB of log: 0.5 s, on two busy cores 1.4 s), so it is made when
 # nobody waits: of little log only after a pause, of more as soon as the queue is empty.
 _IDLE_SECONDS = 1.0
 _IDLE_WAL_BYTES = 16 * 1024 * 1024
 _BUSY_WAL_BYTES = 64 * 1024 * 1024
 
-_Insert = Callable[[Sequence[SpanRow]], Inserted]
+_Row = SpanRow | LogRow | MetricPointRow
+_Insert = Callable[[Any], Inserted]
 
 _logger = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
-    """What became of the spans of one request."""
+    """What became of the records of one request."""
 
     rejected: int = 0
     reasons: tuple[str, ...] = ()
@@ -42,9 +43,11 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Counts:
-    """Spans since the start; written by the writer's thread only."""
+    """Records since the start; written by the writer's thread only."""
 
-    stored: int = 0
+    stored: int = 0  # spans
+    logs: int = 0
+    metric_points: int = 0
     pending: int = 0  # as they had started; stored counts them again when they end
     duplicates: int = 0
     rejected: int = 0
@@ -112,13 +115,13 @@ class Writer:
     def _next_batch(self) -> tuple[list[_Queued], bool]:
         """Wait for a request and take what else is there; empty after an idle moment."""
         batch: list[_Queued] = []
-        spans = 0
+        records = 0
         try:
             queued = self._queue.get(timeout=_IDLE_SECONDS)
             while queued is not None:
                 batch.append(queued)
-                spans += len(queued.decoded.rows) + len(queued.decoded.pending)
-                if spans >= MAX_BATCH_SPANS:
+                records += _size(queued.decoded)
+                if records >= MAX_BATCH_RECORDS:
                     return batch, False
                 queued = self._queue.get_nowait()
         except queue.Empty:
@@ -141,17 +144,26 @@ class Writer:
         ended = self._insert_all(self._store.insert, [request.rows for request in requests], bad)
         started = [request.pending for request in requests]
         pending = self._insert_all(self._store.insert_pending, started, bad)
-        rejected = [span for spans in bad for span in spans]
+        logs = self._insert_all(self._store.insert_logs, [each.logs for each in requests], bad)
+        points = self._insert_all(
+            self._store.insert_metric_points, [each.metric_points for each in requests], bad
+        )
+        rejected = [record for records in bad for record in records]
         if rejected:
             self._store.reject(rejected)
         self.counts.stored += ended.stored
         self.counts.pending += pending.stored
-        self.counts.duplicates += ended.duplicates + pending.duplicates
+        self.counts.logs += logs.stored
+        self.counts.metric_points += points.stored
+        self.counts.duplicates += sum(each.duplicates for each in (ended, pending, logs, points))
         self.counts.rejected += len(rejected)
         return [Outcome(len(spans), _summary(spans)) for spans in bad]
 
     def _insert_all(
-        self, insert: _Insert, requests: Sequence[Sequence[SpanRow]], bad: list[list[RejectedSpan]]
+        self,
+        insert: _Insert,
+        requests: Sequence[Sequence[_Row]],
+        bad: list[list[RejectedRecord]],
     ) -> Inserted:
         """Insert the rows of all requests; add those that were refused to the bad of each."""
         refused = _Refused()
@@ -163,7 +175,7 @@ class Writer:
         return inserted
 
     def _insert(
-        self, insert: _Insert, rows: Sequence[SpanRow], first: int, refused: _Refused
+        self, insert: _Insert, rows: Sequence[_Row], first: int, refused: _Refused
     ) -> Inserted:
         """Insert rows; when the store refuses them, halve until the culprits are alone."""
         if not rows:
@@ -182,7 +194,7 @@ class Writer:
     def _acknowledge(self, queued: _Queued, outcome: Outcome) -> None:
         if outcome.rejected:
             # Python's exporter does not show a partial success, so the operator has to see it here.
-            _logger.warning("rejected %d spans: %s", outcome.rejected, "; ".join(outcome.reasons))
+            _logger.warning("rejected %d records: %s", outcome.rejected, "; ".join(outcome.reasons))
         queued.reservation.release()
         if queued.acknowledgement.set_running_or_notify_cancel():
             queued.acknowledgement.set_result(outcome)
@@ -196,7 +208,9 @@ class Writer:
             queued.reservation.release()
             if queued.acknowledgement.set_running_or_notify_cancel():
                 queued.acknowledgement.set_exception(
-                    StoreUnavailableError("the spans could not be committed; try again in a second")
+                    StoreUnavailableError(
+                        "the records could not be committed; try again in a second"
+                    )
                 )
 
     def _is_checkpoint_due(self, *, idle: bool) -> bool:
@@ -219,21 +233,18 @@ class Writer:
             self._failure = None
 
 
-def _rejections(rows: Sequence[SpanRow], refused: _Refused, first: int) -> Iterator[RejectedSpan]:
+def _size(decoded: Decoded) -> int:
+    spans = len(decoded.rows) + len(decoded.pending)
+    return spans + len(decoded.logs) + len(decoded.metric_points)
+
+
+def _rejections(rows: Sequence[_Row], refused: _Refused, first: int) -> Iterator[RejectedRecord]:
     for index, reason in refused.reasons.items():
         if first <= index < first + len(rows):
-            row = rows[index - first]
-            yield RejectedSpan(
-                row.received_time_unix_nano,
-                reason,
-                row.trace_id,
-                row.span_id,
-                row.name,
-                row.service_name,
-            )
+            yield rows[index - first].rejected(reason)
 
 
-def _summary(rejected: Sequence[RejectedSpan]) -> tuple[str, ...]:
+def _summary(rejected: Sequence[RejectedRecord]) -> tuple[str, ...]:
     """Return the most frequent reasons with their counts."""
     reasons = Counter(span.reason for span in rejected)
     return tuple(f"{reason} ({count})" for reason, count in reasons.most_common(5))
