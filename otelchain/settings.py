@@ -132,6 +132,7 @@ _OTHERS = (
     "OTELCHAIN_ENDPOINT",
     "OTELCHAIN_REDACTION_KEY",
     "OTELCHAIN_SPOOL",
+    "OTELCHAIN_TOKEN",
 )
 _named: set[str] = set()
 

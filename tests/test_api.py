@@ -5,16 +5,24 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import uvicorn
 from starlette.applications import Starlette
 
 import otelchain_queries
 from otelchain_collector import api
+from otelchain_collector.answers import answer_sql, as_json
+from otelchain_collector.budget import ByteBudget
+from otelchain_collector.json_values import json_rows
+from otelchain_collector.readers import MAX_WAITING, THREADS, Readers
+from otelchain_collector.rendering import Rendering
+from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.store import Store
 from stored_runs import make_store
 
@@ -28,9 +36,15 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     store.close()
 
 
+@pytest.fixture(name="readers", scope="module")
+def _readers(store: Store) -> Readers:
+    return Readers(store, 512 * 1024 * 1024)
+
+
 @pytest.fixture(name="port", scope="module")
-def _port(store: Store) -> Iterator[int]:
-    app = Starlette(routes=api.routes(store, allowed_hosts=["traces.example"]))
+def _port(readers: Readers) -> Iterator[int]:
+    routes = api.routes(readers, allowed_hosts=["traces.example"])
+    app = ResponseHeaders(Starlette(routes=routes))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -40,6 +54,7 @@ def _port(store: Store) -> Iterator[int]:
         yield listening.getsockname()[1]
         server.should_exit = True
         thread.join()
+    readers.close()
 
 
 def request(
@@ -111,7 +126,12 @@ def test_the_queries_are_listed_with_their_parameters(port: int) -> None:
         ("/queries/traces", {"params": {"limit": "x"}}, 400, "limit must be a whole number"),
         ("/queries/traces", {"params": {"limit": 5}}, 400, "params must be an object of text"),
         ("/queries/traces", {"params": ["limit"]}, 400, "params must be an object of text"),
-        ("/queries/traces", {"limit": "5"}, 400, "the body must be an object with: params"),
+        (
+            "/queries/traces",
+            {"limit": "5"},
+            400,
+            "the body must be an object with: id, offset, params",
+        ),
         ("/queries/traces", "{", 400, "the body is not JSON"),
         ("/sql", {}, 400, 'the body must be {"sql": "SELECT'),
         ("/sql", {"sql": "DROP TABLE spans"}, 400, "only SELECT and EXPLAIN are allowed, not DROP"),
@@ -208,3 +228,208 @@ def test_a_row_written_later_is_in_the_next_answer(tmp_path: Path, port: int, st
 
     after = request(port, "POST", "/sql", count)[1]["rows"]
     assert (before, after) == ([[0]], [[1]])
+
+
+def test_pages_follow_one_another_without_gap_or_overlap(port: int) -> None:
+    sql = "FROM range(25)"
+    pages, offset, more = [], 0, True
+    while more:
+        _, answer = request(port, "POST", "/sql", {"sql": sql, "max_rows": 10, "offset": offset})
+        pages.append([row[0] for row in answer["rows"]])
+        offset, more = offset + len(answer["rows"]), answer["has_more"]
+
+    assert pages == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+
+
+def test_a_named_query_has_pages_of_its_limit(port: int) -> None:
+    def page(limit: int, offset: int) -> tuple[list[Any], bool]:
+        body = {"params": {"limit": str(limit), "min_duration": "0s"}, "offset": offset}
+        status, answer = request(port, "POST", "/queries/slow-tools", body)
+        assert status == 200
+        return answer["rows"], answer["has_more"]
+
+    whole, _ = page(100, 0)
+    assert len(whole) > 0
+    for place, row in enumerate(whole):
+        assert page(1, place) == ([row], place + 1 < len(whole))
+    assert page(1, len(whole)) == ([], False)
+
+
+@pytest.mark.parametrize("offset", [-1, "1", 1.5, True, 10**10])
+def test_an_offset_of_another_form_is_refused(port: int, offset: Any) -> None:
+    for path, body in (("/sql", {"sql": "SELECT 1"}), ("/queries/traces", {})):
+        status, answer = request(port, "POST", path, {**body, "offset": offset})
+
+        assert (status, answer["error"]) == (400, "offset must be a whole number up to 1000000000")
+
+
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def arrow(port: int, path: str, body: dict[str, Any]) -> tuple[pa.Table, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("POST", path, json.dumps(body), {**JSON, "accept": ARROW})
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    assert (response.status, response.headers["content-type"]) == (200, ARROW), content
+    with pa.ipc.open_stream(content) as stream:
+        return stream.read_all(), response.headers
+
+
+def test_an_arrow_stream_has_the_types_of_the_columns(port: int) -> None:
+    sql = (
+        "SELECT 1::BIGINT AS a, [1.5, NULL]::DOUBLE[] AS b, 'x' AS c, "
+        "TIMESTAMP_NS '2026-11-30 23:04:54.153456789' AS d, 2::HUGEINT AS e"
+    )
+
+    table, headers = arrow(port, "/sql", {"sql": sql})
+
+    assert [str(kind) for kind in table.schema.types][:4] == [
+        "int64",
+        "list<element: double>" if "element" in str(table.schema.types[1]) else "list<l: double>",
+        "string",
+        "timestamp[ns]",
+    ]
+    assert table.column("a").to_pylist() == [1]
+    assert table.column("b").to_pylist() == [[1.5, None]]
+    assert table.column("d").cast(pa.int64()).to_pylist() == [1_796_079_894_153_456_789]
+    assert headers["otelchain-has-more"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/sql", {"sql": "SELECT name, run_type FROM runs ORDER BY name", "max_rows": 2}),
+        ("/sql", {"sql": "SELECT name FROM runs ORDER BY name", "offset": 2}),
+        ("/sql", {"sql": "SELECT name FROM runs WHERE false"}),
+        ("/sql", {"sql": "FROM range(5000)", "max_rows": 4000}),
+        ("/queries/traces", {"params": {"limit": "1"}}),
+    ],
+)
+def test_arrow_and_json_hold_the_same_rows(port: int, path: str, body: dict[str, Any]) -> None:
+    status, answer = request(port, "POST", path, body)
+    table, headers = arrow(port, path, body)
+
+    assert status == 200
+    assert table.column_names == [column["name"] for column in answer["columns"]]
+    assert list(json_rows(table.to_batches())) == answer["rows"]
+    assert headers["otelchain-has-more"] == str(answer["has_more"]).lower()
+
+
+def test_an_error_is_json_also_for_who_wanted_arrow(port: int) -> None:
+    status, answer = request(port, "POST", "/sql", {"sql": "SELEC"}, {**JSON, "accept": ARROW})
+
+    assert status == 400
+    assert "syntax error" in answer["error"]
+
+
+ENDLESS = "SELECT sum(a.range & b.range) FROM range(100000000) a, range(1000000) b"
+
+
+def test_a_question_is_cancelled_by_its_id(port: int) -> None:
+    answers: list[tuple[int, Any]] = []
+    body = {"sql": ENDLESS, "id": "mine"}
+    asking = threading.Thread(target=lambda: answers.append(request(port, "POST", "/sql", body)))
+    asking.start()
+    statuses = []
+    while 204 not in statuses:
+        statuses.append(request(port, "DELETE", "/questions/mine")[0])
+        time.sleep(0.01)
+    asking.join()
+
+    assert answers == [(400, {"error": "the question was cancelled"})]
+    assert set(statuses) <= {204, 404}
+    assert request(port, "DELETE", "/questions/mine")[0] == 404
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, 5])
+def test_an_id_of_another_form_is_refused(port: int, name: Any) -> None:
+    status, answer = request(port, "POST", "/sql", {"sql": "SELECT 1", "id": name})
+
+    assert (status, answer["error"]) == (400, "id must be text of up to 64 characters")
+
+
+def test_a_question_ends_when_its_sender_hangs_up(port: int, readers: Readers) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("POST", "/sql", json.dumps({"sql": ENDLESS}), JSON)
+    wait_until(lambda: readers.running == 1)
+
+    connection.close()
+
+    wait_until(lambda: readers.running == 0)
+
+
+def test_too_many_questions_are_told_to_come_again(port: int, readers: Readers) -> None:
+    waiting = []
+    for _ in range(THREADS + MAX_WAITING):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("POST", "/sql", json.dumps({"sql": ENDLESS}), JSON)
+        waiting.append(connection)
+    wait_until(lambda: readers.waiting == MAX_WAITING)
+    one_more = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    one_more.request("POST", "/sql", '{"sql": "SELECT 1"}', JSON)
+    response = one_more.getresponse()
+
+    assert (response.status, response.headers["retry-after"]) == (503, "1")
+    assert b"too many questions at once" in response.read()
+    for connection in (*waiting, one_more):
+        connection.close()
+    wait_until(lambda: readers.running + readers.waiting == 0)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to pass")
+
+
+def test_answers_that_nobody_takes_leave_no_room_for_others_until_they_are_taken(
+    port: int,
+) -> None:
+    # 40 MB each, of 64 MiB for all.
+    large = {"sql": "SELECT repeat('x', 1000) FROM range(40000)", "max_rows": 100_000}
+    small = {"sql": "SELECT repeat('x', 1000) FROM range(2000)"}
+
+    def ask(body: dict[str, Any]) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("POST", "/sql", json.dumps(body), JSON)
+        return connection, connection.getresponse()
+
+    kept, first = ask(large)
+    other, second = ask(large)
+    third, _ = request(port, "POST", "/sql", small)
+    said = second.read()
+    assert (first.status, second.status, third) == (200, 503, 200)
+    assert second.headers["retry-after"] == "1"
+    assert b"too many large answers at once" in said
+
+    assert len(json.loads(first.read())["rows"]) == 40_000
+    again, fourth = ask(large)
+    assert fourth.status == 200
+    # Hanging up in the middle gives the room back too.
+    for connection in (kept, other, again):
+        connection.close()
+    wait_until(lambda: request(port, "POST", "/sql", large)[0] == 200)
+
+
+def test_an_answer_that_was_made_for_nobody_holds_nothing(store: Store) -> None:
+    budget = ByteBudget(1_000_000)
+
+    def rendering() -> Rendering:
+        held = budget.reserve()
+        return Rendering(
+            lambda cursor: answer_sql(cursor, "SELECT 1", form=partial(as_json, hold=held.add)),
+            held,
+        )
+
+    before, after = rendering(), rendering()
+    before.abandon()
+    before(store.cursor())
+    after(store.cursor())
+    assert budget.used_bytes > 0
+    after.abandon()
+
+    assert budget.used_bytes == 0

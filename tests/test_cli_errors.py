@@ -374,3 +374,62 @@ def test_help_version_and_the_list_need_no_extra() -> None:
             [sys.executable, "-c", program, *arguments], capture_output=True, check=False
         )
         assert (result.returncode, result.stderr) == (0, b""), arguments
+
+
+def test_the_grpc_port_is_told_from_the_http_port(
+    tmp_path: Path, start_collector: Callable[..., RunningCollector]
+) -> None:
+    collector = start_collector(tmp_path / "t.duckdb")
+
+    text = refusal("sql", "SELECT 1", "--endpoint", f"http://{collector.grpc}")
+
+    assert text == (
+        f"http://{collector.grpc} does not speak HTTP/1.1; if it is a collector's gRPC port "
+        "(usually 4317), ask its HTTP port instead (usually 4318)"
+    )
+
+
+def test_a_stopped_collector_is_not_to_be_ended(
+    tmp_path: Path, start_collector: Callable[..., RunningCollector]
+) -> None:
+    collector = start_collector(tmp_path / "t.duckdb")
+    pid = collector.process.pid
+    collector.process.send_signal(signal.SIGSTOP)
+    try:
+        text = refusal("sql", "SELECT 1", "--database", str(collector.database))
+    finally:
+        collector.process.send_signal(signal.SIGCONT)
+
+    assert text == (
+        f"'{collector.database}' is open in the collector with PID {pid}, which does not answer at "
+        f"http://{collector.http} (no answer in time; if it was stopped, 'kill -CONT {pid}' lets "
+        "it go on); nothing else can read the file until it ends"
+    )
+
+
+def test_a_redirect_is_not_followed_with_the_token(tmp_path: Path) -> None:
+    program = (
+        "import http.server\n"
+        "class Handler(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_POST(self):\n"
+        "        self.send_response(302)\n"
+        "        self.send_header('location', 'http://127.0.0.1:1/')\n"
+        "        self.end_headers()\n"
+        "server = http.server.HTTPServer(('127.0.0.1', 0), Handler)\n"
+        "print(server.server_port, flush=True)\n"
+        "server.serve_forever()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        port = _line(server.stdout).strip()
+        text = refusal(
+            *("sql", "SELECT 1", "--endpoint", f"http://127.0.0.1:{port}"),
+            OTELCHAIN_TOKEN="a-token-of-the-tests",
+        )
+        server.kill()
+
+    assert "is not an otelchain collector of this version: it says 302" in text

@@ -293,6 +293,7 @@ def test_a_port_in_use_is_named_with_what_to_do(option: str, database: Path) -> 
         f"Error: port {port} of 127.0.0.1 is in use, perhaps by another collector; stop the "
         f"program that uses it or choose another port with {option}"
     )
+    assert not database.exists()
 
 
 @pytest.mark.parametrize("option", ["--http", "--grpc"])

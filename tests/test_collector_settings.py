@@ -17,11 +17,19 @@ MIB = 1024 * 1024
 
 def test_every_setting_has_an_option_and_a_variable_of_its_own() -> None:
     options = {option.name: option for option in collector_command.params}
+    on_command_line = [setting for setting in setting_texts() if setting.option]
 
-    for setting in setting_texts():
+    for setting in on_command_line:
         assert options[setting.name].opts == [setting.option]
         assert options[setting.name].envvar == setting.variable
-    assert len({setting.variable for setting in setting_texts()}) == len(options)
+    assert len({setting.variable for setting in on_command_line}) == len(options)
+
+
+def test_a_secret_cannot_be_given_on_a_command_line_and_is_not_shown() -> None:
+    [secret] = [setting for setting in setting_texts() if not setting.option]
+
+    assert secret.variable == "OTELCHAIN_COLLECTOR_TOKEN"
+    assert "hunter2" not in repr(CollectorSettings(token="hunter2"))
 
 
 def test_the_command_without_options_has_the_defaults_of_the_settings() -> None:

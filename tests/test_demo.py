@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from otelchain.demo import models, planted
 from otelchain.demo.errors import DemoError
+from otelchain.demo.sidecar import running_collector
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -244,3 +246,16 @@ def test_a_model_that_cannot_be_used_is_told_in_one_line(
 
     assert ran.code == 2
     assert ran.errors == f"Error: {said}\n"
+
+
+def test_the_demos_collector_takes_no_settings_of_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTELCHAIN_COLLECTOR_TOKEN", "a-token-of-the-users-collector")
+    monkeypatch.setenv("OTELCHAIN_COLLECTOR_TLS_CERTIFICATE", str(tmp_path / "absent"))
+
+    with (
+        running_collector(tmp_path / "t.duckdb") as endpoint,
+        urllib.request.urlopen(f"{endpoint}/queries", timeout=30) as response,
+    ):
+        assert response.status == 200

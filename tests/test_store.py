@@ -234,3 +234,13 @@ def test_a_large_log_is_left_to_the_next_start_rather_than_held_up_for(
 
     assert (tmp_path / "t.duckdb.wal").stat().st_size > 0
     assert Store.open(tmp_path / "t.duckdb").insert(batch) == (0, 10)
+
+
+def test_readers_are_interrupted_also_when_one_has_closed_its_cursor(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "t.duckdb")
+    closed = store.cursor()
+    closed.close()
+
+    store.interrupt_readers()
+
+    store.close()

@@ -4,11 +4,11 @@ Every function here blocks; call it from a thread that owns the connection.
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 import orjson
@@ -26,12 +26,24 @@ from otelchain_collector.guard import (
 from otelchain_collector.json_values import JSONValue, json_rows, readable
 from otelchain_queries import Query
 
-__all__ = ["Answer", "Column", "JSONValue", "QueryFailed", "answer_query", "answer_sql", "guard"]
+__all__ = [
+    "Answer",
+    "ArrowAnswer",
+    "Column",
+    "JSONValue",
+    "QueryFailed",
+    "answer_query",
+    "answer_sql",
+    "as_arrow",
+    "as_json",
+    "guard",
+]
 
 DEFAULT_MAX_ROWS: Final = 1_000
 # The most rows that one answer may have: it is held in memory, here and by the reader.
 MAX_ROWS: Final = 100_000
-MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
+# As Arrow has them; as Python values they take several times as much.
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 DEFAULT_MAX_SECONDS: Final = 30.0
 _BATCH_ROWS: Final = 2048
 
@@ -78,14 +90,81 @@ class Answer:
             raise ValueError("not an answer") from error
 
 
+@dataclass(frozen=True)
+class ArrowAnswer:
+    """A result as an Arrow IPC stream, with DuckDB's types where Arrow has them, else as text."""
+
+    stream: bytes
+    has_more: bool = False
+
+
+AnyAnswer = TypeVar("AnyAnswer", Answer, ArrowAnswer)
+#: Makes an answer of a relation with the most rows that it may have.
+Form = Callable[[duckdb.DuckDBPyRelation, int], AnyAnswer]
+
+
+def _nobody_counts(_: int) -> None:
+    pass
+
+
+def as_json(
+    relation: duckdb.DuckDBPyRelation, max_rows: int, hold: Callable[[int], None] = _nobody_counts
+) -> Answer:
+    """Return an answer of JSON values; ``hold`` hears of its bytes as they come, and may raise."""
+    columns = tuple(
+        Column(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+    )
+    reader = readable(relation).to_arrow_reader(_BATCH_ROWS)
+    rows = list(islice(json_rows(_bounded(reader, hold)), max_rows + 1))
+    return Answer(columns, rows[:max_rows], has_more=len(rows) > max_rows)
+
+
+def as_arrow(
+    relation: duckdb.DuckDBPyRelation, max_rows: int, hold: Callable[[int], None] = _nobody_counts
+) -> ArrowAnswer:
+    """Return an answer as an Arrow IPC stream; ``hold`` as in `as_json`."""
+    reader = readable(relation).to_arrow_reader(_BATCH_ROWS)
+    sink = pa.BufferOutputStream()
+    left = max_rows
+    has_more = False
+    with pa.ipc.new_stream(sink, reader.schema) as stream:
+        for batch in _bounded(reader, hold):
+            if batch.num_rows > left:
+                has_more = True
+                batch = batch.slice(0, left)
+            if batch.num_rows:
+                stream.write_batch(batch)
+            left -= batch.num_rows
+            if has_more:
+                break
+    return ArrowAnswer(sink.getvalue().to_pybytes(), has_more)
+
+
+def _bounded(
+    batches: Iterator[pa.RecordBatch], hold: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
+    size_bytes = 0
+    for batch in batches:
+        size_bytes += batch.nbytes
+        if size_bytes > MAX_ANSWER_BYTES:
+            raise QueryFailed(
+                f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
+                "ask for fewer rows or leave out long columns"
+            )
+        hold(batch.nbytes)
+        yield batch
+
+
 def answer_query(
     connection: duckdb.DuckDBPyConnection,
     query: Query,
     values: Mapping[str, str],
     *,
     max_rows: int = MAX_ROWS,
+    offset: int = 0,
     max_seconds: float = DEFAULT_MAX_SECONDS,
-) -> Answer:
+    form: Form[AnyAnswer] = as_json,  # type: ignore[assignment]  # mypy#3737
+) -> AnyAnswer:
     """Answer a named query.
 
     Args:
@@ -93,7 +172,9 @@ def answer_query(
         query: The query.
         values: Text per parameter; those left out have their default.
         max_rows: Most rows in the answer.
+        offset: Rows to leave out at the start.
         max_seconds: Longest time the query may run.
+        form: `as_json` unless given, or `as_arrow`.
 
     Raises:
         otelchain_queries.QueryError: A parameter is not one of the query's.
@@ -108,10 +189,10 @@ def answer_query(
         limit = _limit(bound)
         if limit is not None:
             # One row more tells whether the query's own limit cut something off.
-            bound["limit"], max_rows = str(limit + 1), min(limit, max_rows)
+            bound["limit"], max_rows = str(offset + limit + 1), min(limit, max_rows)
         # An empty mapping would be taken for parameters that the statement lacks.
         relation = connection.sql(query.sql, params=bound or None)
-        return _answer(relation, min(max_rows, MAX_ROWS))
+        return _answer(relation, min(max_rows, MAX_ROWS), offset, form)
 
 
 def _limit(bound: Mapping[str, str]) -> int | None:
@@ -124,15 +205,19 @@ def answer_sql(
     sql: str,
     *,
     max_rows: int = DEFAULT_MAX_ROWS,
+    offset: int = 0,
     max_seconds: float = DEFAULT_MAX_SECONDS,
-) -> Answer:
+    form: Form[AnyAnswer] = as_json,  # type: ignore[assignment]  # mypy#3737
+) -> AnyAnswer:
     """Answer one SELECT, or EXPLAIN of one, written by anyone.
 
     Args:
         connection: A connection or cursor that no other thread uses; it is guarded for good.
         sql: The statement.
         max_rows: Most rows in the answer.
+        offset: Rows to leave out at the start.
         max_seconds: Longest time the statement may run.
+        form: `as_json` unless given, or `as_arrow`.
 
     Raises:
         QueryFailed: It is not one SELECT, calls what is not allowed, took too long, or is wrong.
@@ -143,7 +228,7 @@ def answer_sql(
         relation = connection.sql(sql)
         if relation is None:  # An option of EXPLAIN that prints instead.
             raise QueryFailed("the statement gives no rows")
-        return _answer(relation, min(max_rows, MAX_ROWS))
+        return _answer(relation, min(max_rows, MAX_ROWS), offset, form)
 
 
 @contextmanager
@@ -175,25 +260,12 @@ def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Itera
             connection.execute("ROLLBACK")
 
 
-def _answer(relation: duckdb.DuckDBPyRelation, max_rows: int) -> Answer:
-    columns = tuple(
-        Column(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
-    )
-    reader = readable(relation).to_arrow_reader(_BATCH_ROWS)
-    rows = list(islice(json_rows(_bounded(reader)), max_rows + 1))
-    return Answer(columns, rows[:max_rows], has_more=len(rows) > max_rows)
-
-
-def _bounded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    size_bytes = 0
-    for batch in batches:
-        size_bytes += batch.nbytes
-        if size_bytes > MAX_ANSWER_BYTES:
-            raise QueryFailed(
-                f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
-                "ask for fewer rows or leave out long columns"
-            )
-        yield batch
+def _answer(
+    relation: duckdb.DuckDBPyRelation, max_rows: int, offset: int, form: Form[AnyAnswer]
+) -> AnyAnswer:
+    if offset:
+        relation = relation.limit(max_rows + 1, offset)
+    return form(relation, max_rows)
 
 
 _FORMS: Final = {

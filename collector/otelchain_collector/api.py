@@ -1,38 +1,46 @@
 """Questions over HTTP while the collector collects: read-only, beside ``/v1/traces``.
 
-Every answer is worked out in one of a few threads, with a cursor of its own, so that neither slow
-SQL nor many questions hold up the receivers.
+A question ends when it is answered, when it takes too long, when its sender goes or cancels it, and
+when the collector stops.
 """
 
-import asyncio
-import ipaddress
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
-import duckdb
 import orjson
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 import otelchain_queries
 from otelchain_collector.answers import (
     DEFAULT_MAX_ROWS,
+    DEFAULT_MAX_SECONDS,
+    MAX_ANSWER_BYTES,
     MAX_ROWS,
-    Answer,
     QueryFailed,
     answer_query,
     answer_sql,
+    as_arrow,
+    as_json,
 )
-from otelchain_collector.store import Store
+from otelchain_collector.budget import ByteBudget, QueueFullError
+from otelchain_collector.readers import (
+    QuestionStoppedError,
+    Readers,
+    SameIdError,
+    TooManyQuestionsError,
+)
+from otelchain_collector.rendering import ARROW, JSON, Ask, Rendering
+from otelchain_collector.settings import is_loopback
+from otelchain_collector.statuses import RETRY_AFTER_SECONDS
 from otelchain_queries import QueryError
 
-# More threads would take DuckDB's time from the writer; a fifth question waits its turn.
-_READING_THREADS: Final = 4
 _MAX_BODY_BYTES: Final = 1024 * 1024
-
-Ask = Callable[[duckdb.DuckDBPyConnection], Answer]
+_MAX_ID_CHARS: Final = 64
+_MAX_OFFSET: Final = 10**9
+_AGAIN: Final = {"retry-after": str(RETRY_AFTER_SECONDS)}
 
 
 class _Refused(Exception):  # noqa: N818 - an answer that is an error, not a failure of ours
@@ -41,28 +49,36 @@ class _Refused(Exception):  # noqa: N818 - an answer that is an error, not a fai
         self.status = status
 
 
-def routes(store: Store, *, allowed_hosts: Collection[str] = ()) -> list[Route]:
-    """Return the routes ``/queries``, ``/queries/{name}`` and ``/sql``.
+def routes(
+    readers: Readers,
+    *,
+    allowed_hosts: Collection[str] = (),
+    max_seconds: float = DEFAULT_MAX_SECONDS,
+) -> list[Route]:
+    """Return the routes ``/queries``, ``/queries/{name}``, ``/sql`` and ``/questions/{id}``.
 
     Args:
-        store: Where the answers come from.
+        readers: Who answers.
         allowed_hosts: Names, besides loopback and the address a request came in at, that a request
             may use for this collector; ``*`` is any name. Otherwise a web page could reach it by
             giving its own name the address 127.0.0.1.
+        max_seconds: Longest time a question may run.
     """
-    api = _Api(store, frozenset(host.lower() for host in allowed_hosts))
+    api = _Api(readers, frozenset(host.lower() for host in allowed_hosts), max_seconds)
     return [
         Route("/queries", api.list_queries, methods=["GET"]),
         Route("/queries/{name}", api.ask_query, methods=["POST"]),
         Route("/sql", api.ask_sql, methods=["POST"]),
+        Route("/questions/{id}", api.cancel, methods=["DELETE"]),
     ]
 
 
 class _Api:
-    def __init__(self, store: Store, allowed_hosts: frozenset[str]) -> None:
-        self._store = store
+    def __init__(self, readers: Readers, allowed_hosts: frozenset[str], max_seconds: float) -> None:
+        self._readers = readers
+        self._answers = ByteBudget(MAX_ANSWER_BYTES)
         self._allowed_hosts = allowed_hosts
-        self._threads = ThreadPoolExecutor(_READING_THREADS, thread_name_prefix="otelchain-answer")
+        self._max_seconds = max_seconds
 
     async def list_queries(self, request: Request) -> Response:
         try:
@@ -74,64 +90,114 @@ class _Api:
     async def ask_query(self, request: Request) -> Response:
         name = request.path_params["name"]
 
-        def prepare(body: dict[str, Any]) -> Ask:
+        def prepare(body: dict[str, Any], form: Any) -> Ask:
             try:
                 query = otelchain_queries.load(name)
             except QueryError as error:
                 raise _Refused(404, str(error)) from error
-            values = _text_values(body.get("params", {}))
-            return lambda cursor: answer_query(cursor, query, values)
+            values, offset = _text_values(body.get("params", {})), _offset(body)
+            return lambda cursor: answer_query(
+                cursor, query, values, offset=offset, max_seconds=self._max_seconds, form=form
+            )
 
-        return await self._respond(request, {"params"}, prepare)
+        return await self._respond(request, {"id", "offset", "params"}, prepare)
 
     async def ask_sql(self, request: Request) -> Response:
-        def prepare(body: dict[str, Any]) -> Ask:
-            sql, max_rows = body.get("sql"), body.get("max_rows", DEFAULT_MAX_ROWS)
+        def prepare(body: dict[str, Any], form: Any) -> Ask:
+            sql, offset = body.get("sql"), _offset(body)
             if not isinstance(sql, str):
                 raise _Refused(400, 'the body must be {"sql": "SELECT …"}')
-            if type(max_rows) is not int or not 0 <= max_rows <= MAX_ROWS:
-                raise _Refused(400, f"max_rows must be a whole number up to {MAX_ROWS}")
-            return lambda cursor: answer_sql(cursor, sql, max_rows=max_rows)
+            max_rows = _whole_number(body, "max_rows", DEFAULT_MAX_ROWS, MAX_ROWS)
+            seconds = self._max_seconds
+            return lambda cursor: answer_sql(
+                cursor, sql, max_rows=max_rows, offset=offset, max_seconds=seconds, form=form
+            )
 
-        return await self._respond(request, {"sql", "max_rows"}, prepare)
+        return await self._respond(request, {"id", "max_rows", "offset", "sql"}, prepare)
+
+    async def cancel(self, request: Request) -> Response:
+        """DELETE /questions/ID: whoever knows the id of a question may stop it."""
+        try:
+            self._check_host(request)
+        except _Refused as refused:
+            return _error(refused.status, str(refused))
+        if self._readers.stop(request.path_params["id"]):
+            return Response(status_code=204)
+        return _error(404, "no question with this id is being answered")
 
     async def _respond(
-        self, request: Request, fields: set[str], prepare: Callable[[dict[str, Any]], Ask]
+        self,
+        request: Request,
+        fields: set[str],
+        prepare: Callable[[dict[str, Any], Any], Ask],
     ) -> Response:
         try:
             self._check_host(request)
-            ask = prepare(await _body(request, fields))
-            return _json_text(200, await self._in_thread(ask))
+            body = await _body(request, fields)
+            form = as_arrow if _wants_arrow(request) else as_json
+            reservation = self._answers.reserve()
+            ask = prepare(body, partial(form, hold=reservation.add))
+            return await self._answer(request, Rendering(ask, reservation), _question_id(body))
         except _Refused as refused:
             return _error(refused.status, str(refused))
-        except (QueryFailed, QueryError) as error:
+        except TooManyQuestionsError as error:
+            return _error(503, str(error), _AGAIN)
+        except QueueFullError:
+            return _error(503, "too many large answers at once; ask again in a second", _AGAIN)
+        except SameIdError as error:
+            return _error(409, str(error))
+        except (QueryFailed, QueryError, QuestionStoppedError) as error:
             return _error(400, str(error))
+        except ClientDisconnect:
+            return Response(status_code=400)  # Nobody is there to read it.
+
+    async def _answer(
+        self, request: Request, rendering: Rendering, question_id: str | None
+    ) -> Response:
+        try:
+            return await self._readers.answer(rendering, partial(_gone, request), question_id)
+        except BaseException:
+            rendering.abandon()
+            raise
 
     def _check_host(self, request: Request) -> None:
         host = _hostname(request.headers.get("host", ""))
         bound = (request.scope.get("server") or ("",))[0]
         if "*" in self._allowed_hosts or host in {bound, *self._allowed_hosts}:
             return
-        if not _is_loopback(host):
+        if not (is_loopback(host) or host.endswith(".localhost")):
             raise _Refused(400, f"host {host!r} is not this collector's address")
 
-    async def _in_thread(self, ask: Ask) -> bytes:
-        cursor = self._store.cursor()
 
-        def answer() -> bytes:
-            try:
-                return ask(cursor).to_json()
-            finally:
-                cursor.close()
+def _wants_arrow(request: Request) -> bool:
+    accepted = request.headers.get("accept", "").lower().split(",")
+    return ARROW in {kind.partition(";")[0].strip() for kind in accepted}
 
-        future = self._threads.submit(answer)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            # The one who asked has gone, or the collector stops: nobody waits for the rest.
-            if not future.cancel():
-                cursor.interrupt()
-            raise
+
+async def _gone(request: Request) -> None:
+    # The body has been read, so what comes next is the end of the connection.
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _question_id(body: dict[str, Any]) -> str | None:
+    question_id = body.get("id")
+    if question_id is None:
+        return None
+    if not isinstance(question_id, str) or not 0 < len(question_id) <= _MAX_ID_CHARS:
+        raise _Refused(400, f"id must be text of up to {_MAX_ID_CHARS} characters")
+    return question_id
+
+
+def _offset(body: dict[str, Any]) -> int:
+    return _whole_number(body, "offset", 0, _MAX_OFFSET)
+
+
+def _whole_number(body: dict[str, Any], name: str, default: int, most: int) -> int:
+    number = body.get(name, default)
+    if type(number) is not int or not 0 <= number <= most:
+        raise _Refused(400, f"{name} must be a whole number up to {most}")
+    return number
 
 
 async def _body(request: Request, fields: set[str]) -> dict[str, Any]:
@@ -181,24 +247,9 @@ def _hostname(host: str) -> str:
     return name.partition(":")[0]
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _error(status: int, text: str) -> Response:
-    return _json(status, {"error": text})
+def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps({"error": text}), status, headers, media_type=JSON)
 
 
 def _json(status: int, value: Any) -> Response:
-    return _json_text(status, orjson.dumps(value))
-
-
-def _json_text(status: int, text: bytes) -> Response:
-    # Answers hold what users said to models: no cache keeps them, no browser guesses their type.
-    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-    return Response(text, status, headers, media_type="application/json")
+    return Response(orjson.dumps(value), status, media_type=JSON)

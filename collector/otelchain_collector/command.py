@@ -1,5 +1,6 @@
 """The ``collector`` command: settings from options and variables (to the server)."""
 
+import os
 from collections.abc import Callable
 from dataclasses import Field, fields
 from pathlib import Path
@@ -18,8 +19,10 @@ class _OneLineFailure(click.ClickException):
 
 
 def _options(command: _Command) -> _Command:
-    """Add one option for each setting."""
+    """Add one option for each setting that may stand on a command line."""
     for setting in reversed(fields(CollectorSettings)):
+        if not setting.metadata["option"]:
+            continue
         names = (setting.metadata["option"], setting.name)
         command = click.option(
             *names,
@@ -32,24 +35,41 @@ def _options(command: _Command) -> _Command:
 
 
 def _parsing(setting: "Field[Any]") -> dict[str, Any]:
-    """Return how click reads a setting, by the type of its default."""
-    if isinstance(setting.default, bool):
+    """Return how click reads a setting, by its kind."""
+    kind = setting.metadata["kind"]
+    if kind == "flag":
         return {"is_flag": True}
-    if isinstance(setting.default, tuple):
+    if kind == "names":
         return {"multiple": True, "metavar": "NAME"}
-    shown = {"default": shown_default(setting), "show_default": True}
-    if isinstance(setting.default, int):
-        return {**shown, "callback": _bytes, "metavar": "SIZE"}
-    if isinstance(setting.default, Path):
-        return {**shown, "type": click.Path(path_type=Path)}
-    return {**shown, "metavar": "HOST:PORT"}
+    shown = shown_default(setting)
+    default = {"default": shown, "show_default": True} if shown else {}
+    return {**default, **_FORMS[kind](setting)}
 
 
-def _bytes(_: click.Context, __: click.Parameter, text: str) -> int:
+def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     try:
-        return parse_bytes(text)
+        return None if text is None else parse_bytes(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+_FORMS: dict[str, Callable[["Field[Any]"], dict[str, Any]]] = {
+    "address": lambda _: {"metavar": "HOST:PORT"},
+    "choice": lambda setting: {"type": click.Choice(setting.metadata["choices"])},
+    "count": lambda _: {"type": click.IntRange(min=1), "metavar": "NUMBER"},
+    "path": lambda _: {"type": click.Path(path_type=Path)},
+    "seconds": lambda _: {"type": click.IntRange(min=1), "metavar": "SECONDS"},
+    "size": lambda _: {"callback": _bytes, "metavar": "SIZE"},
+}
+
+
+def _secrets() -> dict[str, Any]:
+    """Return the settings that come from variables only."""
+    return {
+        setting.name: os.environ.get(setting.metadata["variable"], "")
+        for setting in fields(CollectorSettings)
+        if setting.metadata["kind"] == "secret"
+    }
 
 
 @click.command("collector")
@@ -68,6 +88,6 @@ def collector_command(**values: Any) -> None:
     from otelchain_collector.server import run
 
     try:
-        run(CollectorSettings(**values))
+        run(CollectorSettings(**values, **_secrets()))
     except CollectorError as error:
         raise _OneLineFailure(str(error)) from error

@@ -9,12 +9,18 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Discovery:
-    """A running collector: its process and the addresses (HOST:PORT) it listens on."""
+    """A running collector: its process, and the addresses (HOST:PORT) at which it is reached."""
 
     pid: int
     http: str
     grpc: str
     version: str
+    scheme: str = "http"
+
+    @property
+    def endpoint(self) -> str:
+        """The address to ask."""
+        return f"{self.scheme}://{self.http}"
 
 
 def discovery_path(database: Path) -> Path:
@@ -26,7 +32,10 @@ def write(database: Path, discovery: Discovery) -> None:
     """Publish the collector of a database."""
     path = discovery_path(database)
     draft = path.with_name(f"{path.name}.{discovery.pid}")
-    draft.write_text(json.dumps(asdict(discovery)) + "\n", "utf-8")
+    draft.unlink(missing_ok=True)
+    # New, for this user only, and never through a link that somebody laid there.
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(json.dumps(asdict(discovery)) + "\n")
     # A reader sees the old file or the new one, never half of one.
     draft.replace(path)
 
@@ -36,9 +45,13 @@ def read(database: Path) -> Discovery | None:
     try:
         fields = json.loads(discovery_path(database).read_text("utf-8"))
         found = Discovery(
-            int(fields["pid"]), str(fields["http"]), str(fields["grpc"]), str(fields["version"])
+            int(fields["pid"]),
+            str(fields["http"]),
+            str(fields["grpc"]),
+            str(fields["version"]),
+            str(fields.get("scheme", "http")),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return found if _is_running(found.pid) else None
 

@@ -1,6 +1,6 @@
-"""GET /healthz and /readyz: does the process live, and would spans sent now be kept?"""
+"""GET /healthz, /livez and /readyz: does the process live, and would spans sent now be kept?"""
 
-from typing import Literal
+from typing import Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -8,6 +8,9 @@ from starlette.routing import Route
 
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.writer import Writer
+
+# The time that an SDK gives an export, with all its tries: what is committed later comes too late.
+STALLED_SECONDS: Final = 10.0
 
 
 class Health:
@@ -19,17 +22,20 @@ class Health:
         self._budget = budget
 
     def routes(self) -> list[Route]:
-        """Return the two routes."""
-        return [Route("/healthz", self._healthz), Route("/readyz", self._readyz)]
+        """Return the three routes."""
+        return [
+            Route("/healthz", self._live),
+            Route("/livez", self._live),
+            Route("/readyz", self._ready),
+        ]
 
-    async def _healthz(self, _: Request) -> JSONResponse:
+    async def _live(self, _: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    async def _readyz(self, _: Request) -> JSONResponse:
-        """503 while starting or stopping, and after a failed commit until the file works again."""
-        failure = self._writer.failure
+    async def _ready(self, _: Request) -> JSONResponse:
+        """503 while it starts or stops, and while commits fail or stall."""
         counts = self._writer.counts
-        status = self.phase if failure is None else f"last commit failed: {failure}"
+        status = self._status()
         return JSONResponse(
             {
                 "status": status,
@@ -45,3 +51,15 @@ class Health:
             },
             200 if status == "ready" else 503,
         )
+
+    def _status(self) -> str:
+        if self._writer.failure is not None:
+            return f"last commit failed: {self._writer.failure}"
+        if self.phase != "ready":
+            return self.phase
+        if not self._writer.is_running:
+            return "the writer has ended; restart the collector"
+        busy_seconds = self._writer.watch.busy_seconds
+        if busy_seconds > STALLED_SECONDS:
+            return f"commits stall: one has run for {busy_seconds:.0f} s"
+        return self.phase

@@ -1,7 +1,7 @@
 """OTLP over gRPC (to ingest), on the event loop of the HTTP server."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn
 
 import grpc
@@ -12,6 +12,7 @@ from google.rpc.status_pb2 import Status
 from otelchain_collector.budget import QueueFullError, Reservation
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.ingest import Ingest
+from otelchain_collector.limits import GRPC_OPTIONS
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
 from otelchain_collector.signals import SIGNALS, Signal
@@ -21,20 +22,23 @@ from otelchain_collector.writer import Outcome
 _logger = logging.getLogger(__name__)
 
 
-def grpc_server(ingest: Ingest, max_request_bytes: int) -> Any:
+def grpc_server(ingest: Ingest, max_request_bytes: int, interceptors: Sequence[Any] = ()) -> Any:
     """Build the server (grpc.aio.Server); the caller binds and starts it.
 
     Args:
         ingest: Where requests go.
         max_request_bytes: The largest message, before and after decompression.
+        interceptors: What each call passes, the outermost first (grpc.aio.ServerInterceptor).
     """
     server = grpc.aio.server(
+        interceptors=interceptors,
         options=[
             # gRPC's own limit is 4 MiB, less than a batch of 512 long LLM spans.
             ("grpc.max_receive_message_length", max_request_bytes),
             # Otherwise two collectors can listen on one port and each gets half of the spans.
             ("grpc.so_reuseport", 0),
-        ]
+            *GRPC_OPTIONS,
+        ],
     )
     receivers = ((each.service, _Receiver(each, ingest, max_request_bytes)) for each in SIGNALS)
     server.add_generic_rpc_handlers(

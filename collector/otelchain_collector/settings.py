@@ -7,7 +7,7 @@ import ipaddress
 import re
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from otelchain_collector.errors import CollectorError
 
@@ -15,42 +15,58 @@ _MIB = 1024 * 1024
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "ki": 1024, "mi": _MIB, "gi": 1024 * _MIB}
 
 
-def _setting(default: Any, option: str, variable: str, help_text: str) -> Any:
-    return field(
-        default=default, metadata={"option": option, "variable": variable, "help": help_text}
-    )
+Kind = Literal["address", "choice", "count", "flag", "names", "path", "secret", "seconds", "size"]
+
+
+def _setting(
+    default: Any, kind: Kind, option: str, variable: str, help_text: str, *choices: str
+) -> Any:
+    metadata = {
+        "kind": kind,
+        "option": option,
+        "variable": variable,
+        "help": help_text,
+        "choices": choices,
+    }
+    return field(default=default, repr=kind != "secret", metadata=metadata)
 
 
 @dataclass(frozen=True)
 class CollectorSettings:
     """How one collector runs."""
 
-    database: Path = _setting(  # noqa: RUF009 - it returns a dataclasses.field
+    database: Path = _setting(
         Path("otelchain.duckdb"),
+        "path",
         "--database",
         "OTELCHAIN_DATABASE",
         "DuckDB file to write; created when it does not exist.",
     )
     grpc: str = _setting(
         "127.0.0.1:4317",
+        "address",
         "--grpc",
         "OTELCHAIN_COLLECTOR_GRPC",
         "HOST:PORT for OTLP over gRPC; port 0 picks a free one.",
     )
     http: str = _setting(
         "127.0.0.1:4318",
+        "address",
         "--http",
         "OTELCHAIN_COLLECTOR_HTTP",
         "HOST:PORT for OTLP over HTTP, questions and health; port 0 picks a free one.",
     )
     allow_remote: bool = _setting(
         False,
+        "flag",
         "--allow-remote",
         "OTELCHAIN_COLLECTOR_ALLOW_REMOTE",
-        "Accept a HOST that other machines can reach. Whoever reaches it may write and read.",
+        "Accept a HOST that other machines can reach without tokens. Whoever reaches it may write "
+        "and read everything.",
     )
     allow_hosts: tuple[str, ...] = _setting(
         (),
+        "names",
         "--allow-host",
         "OTELCHAIN_COLLECTOR_ALLOW_HOSTS",
         "Name, besides localhost and the address, by which questions may be asked; may be "
@@ -59,6 +75,7 @@ class CollectorSettings:
     # The recommendation of the OTLP specification, 1.11.0.
     max_request_bytes: int = _setting(
         64 * _MIB,
+        "size",
         "--max-request-bytes",
         "OTELCHAIN_COLLECTOR_MAX_REQUEST_BYTES",
         "Largest request, also after decompression. Units such as 64MiB work.",
@@ -66,6 +83,7 @@ class CollectorSettings:
     # A long prompt with an image in it stays whole.
     max_attribute_bytes: int = _setting(
         8 * _MIB,
+        "size",
         "--max-attribute-bytes",
         "OTELCHAIN_COLLECTOR_MAX_ATTRIBUTE_BYTES",
         "Longest attribute value; a longer one is cut, with its size and SHA-256 at the end.",
@@ -74,15 +92,99 @@ class CollectorSettings:
     # they wait, so that a full queue is some 400 MB.
     queue_bytes: int = _setting(
         128 * _MIB,
+        "size",
         "--queue-bytes",
         "OTELCHAIN_COLLECTOR_QUEUE_BYTES",
         "Requests held until their commit; beyond it senders are told to try again.",
     )
-    memory_limit_bytes: int = _setting(
-        512 * _MIB,
+    memory_limit_bytes: int | None = _setting(
+        None,
+        "size",
         "--memory-limit-bytes",
         "OTELCHAIN_COLLECTOR_MEMORY_LIMIT_BYTES",
-        "Memory that DuckDB may use, besides the queue.",
+        "Memory that DuckDB may use, besides the queue. Without it: 512MiB, or half of the "
+        "container's limit (cgroup) where that is less.",
+    )
+    token: str = _setting(
+        "",
+        "secret",
+        "",
+        "OTELCHAIN_COLLECTOR_TOKEN",
+        "A bearer token that may do everything. There is no option for it, since other users of "
+        "the machine see command lines.",
+    )
+    token_file: Path | None = _setting(
+        None,
+        "path",
+        "--token-file",
+        "OTELCHAIN_COLLECTOR_TOKEN_FILE",
+        "File of bearer tokens, one a line, each with what it may do: `TOKEN write read sql "
+        "metrics`; without a word, all of them. Read again when it changes.",
+    )
+    tls_certificate: Path | None = _setting(
+        None,
+        "path",
+        "--tls-certificate",
+        "OTELCHAIN_COLLECTOR_TLS_CERTIFICATE",
+        "PEM file with the certificate (and its chain) for TLS on both ports. Read again when it "
+        "changes, like the two below.",
+    )
+    tls_key: Path | None = _setting(
+        None,
+        "path",
+        "--tls-key",
+        "OTELCHAIN_COLLECTOR_TLS_KEY",
+        "PEM file with the private key of the certificate.",
+    )
+    tls_client_ca: Path | None = _setting(
+        None,
+        "path",
+        "--tls-client-ca",
+        "OTELCHAIN_COLLECTOR_TLS_CLIENT_CA",
+        "PEM file with the authorities whose client certificates are accepted; with it, a client "
+        "without one is refused (mutual TLS).",
+    )
+    # An SDK gives up on an export after 10 s: what takes longer to arrive, nobody waits for.
+    request_seconds: int = _setting(
+        30,
+        "seconds",
+        "--request-seconds",
+        "OTELCHAIN_COLLECTOR_REQUEST_SECONDS",
+        "Longest time for a request to arrive, and for a client to take a piece of its answer.",
+    )
+    max_connections: int = _setting(
+        512,
+        "count",
+        "--max-connections",
+        "OTELCHAIN_COLLECTOR_MAX_CONNECTIONS",
+        "Most connections to the HTTP port, and most open calls on the gRPC port.",
+    )
+    query_seconds: int = _setting(
+        30,
+        "seconds",
+        "--query-seconds",
+        "OTELCHAIN_COLLECTOR_QUERY_SECONDS",
+        "Longest time that a question may run.",
+    )
+    log_format: str = _setting(
+        "text",
+        "choice",
+        "--log-format",
+        "OTELCHAIN_COLLECTOR_LOG_FORMAT",
+        "Form of the log on standard error: text, or one JSON object a line.",
+        "text",
+        "json",
+    )
+    log_level: str = _setting(
+        "info",
+        "choice",
+        "--log-level",
+        "OTELCHAIN_COLLECTOR_LOG_LEVEL",
+        "The least that is logged.",
+        "debug",
+        "info",
+        "warning",
+        "error",
     )
 
 
@@ -115,7 +217,7 @@ def shown_default(setting: "Field[Any]") -> str:
     default = setting.default
     if isinstance(default, bool):
         return "off"
-    if isinstance(default, int):
+    if setting.metadata["kind"] == "size" and isinstance(default, int):
         return f"{default // _MIB}MiB"
     return str(default) if default else ""
 
@@ -154,15 +256,16 @@ def parse_address(text: str, option: str, *, allow_remote: bool) -> Address:
     if match is None or int(match["port"]) > 65_535:
         raise CollectorError(f"{option} must be HOST:PORT, such as 127.0.0.1:4317, not {text!r}")
     host = match["v6"] or match["name"]
-    if not (allow_remote or _is_loopback(host)):
+    if not (allow_remote or is_loopback(host)):
         raise CollectorError(
             f"{option} {text} can be reached from other machines, and whoever reaches it may read "
-            "every trace; use 127.0.0.1, or add --allow-remote"
+            "every trace; use 127.0.0.1, set --token-file, or add --allow-remote to let anyone in"
         )
     return Address(host, int(match["port"]))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host."""
     if host.lower() == "localhost":
         return True
     try:

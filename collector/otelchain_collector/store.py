@@ -39,6 +39,8 @@ CHECKPOINT_THRESHOLD = "1GB"
 # A checkpoint of this much takes 0.5 s, on two busy cores 1.4 s; of 570 MB it took 4.7 s, more than
 # a shutdown has. What stays in the log is replayed at the next start: 570 MB in 2 s.
 CLOSING_CHECKPOINT_WAL_BYTES = 128 * 1024 * 1024
+# What may be spilled beside the file: rows before their checkpoint (1 GB at most), and questions.
+MAX_TEMPORARY_SIZE = "2GiB"
 # Spans of the last few seconds, about 15 MB: a resend usually comes that soon.
 RECENT_SPANS = 50_000
 
@@ -67,6 +69,11 @@ ANTI JOIN (
     WHERE start_time_unix_nano BETWEEN {first} AND {last}
 ) AS stored USING (trace_id, span_id, start_time_unix_nano)
 """
+_MEMORY = "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
+# The other tags are copies of what is in the file, and rows that no checkpoint has moved into it;
+# DuckDB drops or spills them when it needs the room.
+_WORKING_MEMORY = f"""{_MEMORY}
+WHERE tag IN ('ALLOCATOR', 'COLUMN_DATA', 'HASH_TABLE', 'ORDER_BY', 'WINDOW')"""
 _INSERT_REJECTED = "INSERT INTO rejected_records BY NAME SELECT * FROM batch"
 
 # What a row can be at fault for; anything else is the store's trouble and may pass.
@@ -227,7 +234,8 @@ class Store:
         """Stop what runs on the cursors now; it fails there with InterruptException."""
         with self._lock:
             for cursor in self._readers:
-                cursor.interrupt()
+                with contextlib.suppress(duckdb.Error):  # Its reader has closed it.
+                    cursor.interrupt()
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log, in bytes."""
@@ -238,6 +246,22 @@ class Store:
             return wal.stat().st_size
         except FileNotFoundError:
             return 0
+
+    def database_bytes(self) -> int:
+        """Return the size of the file, in bytes; 0 in memory."""
+        try:
+            return 0 if self._database is None else self._database.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def memory_bytes(self) -> int:
+        """Return the memory that DuckDB holds, in bytes; from any thread."""
+        with self.cursor() as cursor:
+            return _one_number(cursor, _MEMORY)
+
+    def working_memory_bytes(self, cursor: duckdb.DuckDBPyConnection) -> int:
+        """Return the memory that statements work with, in bytes: all but copies of the file."""
+        return _one_number(cursor, _WORKING_MEMORY)
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file.
@@ -303,6 +327,11 @@ class Store:
             del self._recent[key]
 
 
+def _one_number(cursor: duckdb.DuckDBPyConnection, sql: str) -> int:
+    [(number,)] = cursor.execute(sql).fetchall()
+    return int(number)
+
+
 def first_line(error: Exception) -> str:
     """Return the part of a DuckDB error that fits on one line."""
     return str(error).strip().split("\n")[0]
@@ -322,6 +351,8 @@ def _connect(database: Path | None, memory_limit_bytes: int) -> duckdb.DuckDBPyC
                 "storage_compatibility_version": STORAGE_VERSION,
                 "checkpoint_threshold": CHECKPOINT_THRESHOLD,
                 "memory_limit": f"{memory_limit_bytes}B",
+                # DuckDB's own limit is 90 % of the disk that the spans need.
+                "max_temp_directory_size": MAX_TEMPORARY_SIZE,
                 "python_enable_replacements": "false",
             },
         )
@@ -349,7 +380,7 @@ def _locked(database: Path, pid: str, program: str) -> str:
     if collector is not None and collector.pid == int(pid):
         return (
             f"{database} is in use by the collector with PID {pid}, which answers on "
-            f"http://{collector.http}; stop it or name another --database"
+            f"{collector.endpoint}; stop it or name another --database"
         )
     return (
         f"{database} is locked by process {pid} ({program}); end that process or name another "

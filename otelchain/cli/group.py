@@ -23,6 +23,7 @@ _EXTRAS: Final = {
     "langgraph": "demo",
     "numpy": "collector",
     "pandas": "collector",
+    "prometheus_client": "collector",
     "pyarrow": "collector",
     "rich": "collector",
     "starlette": "collector",

@@ -1,13 +1,13 @@
 """``otelchain query``: one subcommand per file of the bundle, with the options of its header."""
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 import otelchain_queries
 from otelchain.cli.group import Commands
-from otelchain.cli.options import DATABASE, ENDPOINT, format_option
+from otelchain.cli.options import format_option
+from otelchain.cli.place import PLACE, Place
 from otelchain.cli.times import EXAMPLES, Time
 from otelchain_queries import Param, Query
 
@@ -55,19 +55,20 @@ def _list() -> None:
 
 
 def _command(query: Query) -> click.Command:
-    def ask(database: Path, endpoint: str | None, format_name: str, **values: Any) -> None:
+    def ask(format_name: str, **values: Any) -> None:
         from otelchain.cli.output import print_answer
         from otelchain.cli.source import open_source
 
+        place = Place.taken_from(values)
         texts = {name: str(value) for name, value in values.items()}
-        answer = open_source(database, endpoint).query(query, texts)
+        answer = open_source(place).query(query, texts)
         print_answer(answer, format_name, "raise --limit, or ask for a shorter time")
 
     options = [_option(param) for param in query.params]
     return click.Command(
         query.name,
         callback=ask,
-        params=[*options, format_option(), DATABASE, ENDPOINT],
+        params=[*options, format_option(), *PLACE],
         help=_help(query),
         short_help=query.title,
     )

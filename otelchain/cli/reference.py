@@ -37,7 +37,12 @@ def handler_settings_table() -> str:
 def collector_settings_table() -> str:
     """Return the settings of the collector as a Markdown table."""
     return _table(
-        (f"`{text.option}`, `{text.variable}`", text.default, text.help) for text in setting_texts()
+        (
+            ", ".join(f"`{name}`" for name in (text.option, text.variable) if name),
+            text.default,
+            text.help,
+        )
+        for text in setting_texts()
     )
 
 

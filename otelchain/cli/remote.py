@@ -1,15 +1,15 @@
 """Asking a running collector over HTTP."""
 
 import http.client
-import ipaddress
 import json
-import socket
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
-from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.parse import quote
+from urllib.request import Request
 
+from otelchain.cli.connect import address, opener, reason, token
+from otelchain.cli.place import Place
 from otelchain.cli.source import SourceError
 from otelchain_collector.answers import DEFAULT_MAX_SECONDS, Answer, QueryFailed
 from otelchain_queries import Query
@@ -17,6 +17,7 @@ from otelchain_queries import Query
 # The collector ends a question after its own limit; this only guards against one that hangs.
 _TIMEOUT_SECONDS: Final = 2 * DEFAULT_MAX_SECONDS
 _PROBE_SECONDS: Final = 2.0
+_HOW_TO_SHOW: Final = "set OTELCHAIN_TOKEN or --token-file"
 
 
 class CollectorSource:
@@ -24,29 +25,35 @@ class CollectorSource:
 
     Args:
         endpoint: Its HTTP address, with or without ``http://``.
+        place: What to show it.
 
     Raises:
-        SourceError: It is not an address.
+        SourceError: It is not an address, or a file of the place cannot be used.
     """
 
-    def __init__(self, endpoint: str) -> None:
-        self._base = _checked(endpoint)
-        self._opener = _opener(self._base)
+    def __init__(self, endpoint: str, place: Place) -> None:
+        self._base = address(endpoint)
+        self._opener = opener(self._base, place)
+        self._headers = {"content-type": "application/json", "accept": "application/json"}
+        if shown := token(place):
+            self._headers["authorization"] = f"Bearer {shown}"
 
-    def answers(self) -> bool:
-        """Tell whether a collector is there."""
-        request = Request(self._base + "/healthz")  # noqa: S310 - _checked() allows http and https
+    def silence(self) -> str | None:
+        """Return why it does not answer; None when it does."""
+        request = Request(self._base + "/healthz")  # noqa: S310 - address() allows http and https
         try:
             with self._opener.open(request, timeout=_PROBE_SECONDS) as response:
-                return bool(response.status == 200)
-        except (OSError, http.client.HTTPException):
-            return False
+                return None if response.status == 200 else f"it says {response.status}"
+        except URLError as error:
+            return reason(error.reason)
+        except (OSError, http.client.HTTPException) as error:
+            return reason(error)
 
     def query(self, query: Query, values: Mapping[str, str]) -> Answer:
         """Answer a named query.
 
         Raises:
-            SourceError: No collector answers there.
+            SourceError: No collector answers there, or it does not let us in.
             QueryFailed: The collector refused; the text is its own.
         """
         return self._ask(f"/queries/{quote(query.name, safe='')}", {"params": query.bind(values)})
@@ -55,16 +62,14 @@ class CollectorSource:
         """Answer one SELECT.
 
         Raises:
-            SourceError: No collector answers there.
+            SourceError: No collector answers there, or it does not let us in.
             QueryFailed: The collector refused; the text is its own.
         """
         return self._ask("/sql", {"sql": sql, "max_rows": max_rows})
 
     def _ask(self, path: str, body: Mapping[str, Any]) -> Answer:
-        request = Request(  # noqa: S310 - _checked() allows http and https
-            self._base + path,
-            json.dumps(body).encode(),
-            {"content-type": "application/json", "accept": "application/json"},
+        request = Request(  # noqa: S310 - address() allows http and https
+            self._base + path, json.dumps(body).encode(), self._headers
         )
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
@@ -81,51 +86,23 @@ class CollectorSource:
     def _refusal(self, error: HTTPError) -> Exception:
         with error:
             try:
-                return QueryFailed(str(json.loads(error.read())["error"]))
-            except (ValueError, KeyError, TypeError, OSError):
+                text = str(json.loads(error.read())["error"])
+            except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
                 return SourceError(self._stranger(f"it says {error.code} {error.reason}"))
+        if error.code in (401, 403):
+            return SourceError(f"{self._base} does not let you ask this: {text}; {_HOW_TO_SHOW}")
+        return QueryFailed(text)
 
-    def _unreachable(self, reason: object) -> str:
-        why = _reason(reason)
+    def _unreachable(self, why: object) -> str:
+        if isinstance(why, http.client.BadStatusLine) and not isinstance(why, OSError):
+            return (
+                f"{self._base} does not speak HTTP/1.1; if it is a collector's gRPC port (usually "
+                "4317), ask its HTTP port instead (usually 4318)"
+            )
         return (
-            f"no collector answers at {self._base} ({why}); start one with 'otelchain collector', "
-            "or leave out --endpoint to read the database file"
+            f"no collector answers at {self._base} ({reason(why)}); start one with "
+            "'otelchain collector', or leave out --endpoint to read the database file"
         )
 
     def _stranger(self, why: str) -> str:
         return f"{self._base} is not an otelchain collector of this version: {why}"
-
-
-def _reason(reason: object) -> str:
-    if isinstance(reason, (TimeoutError, socket.timeout)):
-        return "no answer in time"
-    if isinstance(reason, OSError) and reason.strerror:
-        return reason.strerror.lower()
-    return str(reason) or type(reason).__name__
-
-
-def _checked(endpoint: str) -> str:
-    text = endpoint.strip() if "://" in endpoint else f"http://{endpoint.strip()}"
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or any(character.isspace() for character in text):
-        raise SourceError(
-            f"--endpoint {endpoint!r} is not an HTTP address; for example http://127.0.0.1:4318"
-        )
-    return text.rstrip("/")
-
-
-def _opener(base: str) -> OpenerDirector:
-    """Return an opener that takes no proxy to this machine, whatever the variables say."""
-    host = urlsplit(base).hostname or ""
-    return build_opener(ProxyHandler({})) if _is_loopback(host) else build_opener()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

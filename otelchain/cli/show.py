@@ -1,12 +1,12 @@
 """``otelchain show``: the runs of one trace as a tree."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import otelchain_queries
-from otelchain.cli.options import DATABASE, ENDPOINT, FORMATS, format_option, with_options
+from otelchain.cli.options import FORMATS, format_option, with_options
+from otelchain.cli.place import PLACE, Place
 from otelchain.errors import OtelchainError
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ class UnknownTraceError(OtelchainError):
 @with_options(
     click.Option(["--full"], is_flag=True, help="Print inputs, outputs and errors whole."),
     format_option(("tree", *FORMATS)),
-    DATABASE,
-    ENDPOINT,
+    *PLACE,
 )
-def show_command(
-    trace_id: str, full: bool, format_name: str, database: Path, endpoint: str | None
-) -> None:
+def show_command(trace_id: str, full: bool, format_name: str, **place: Any) -> None:
     """Print the runs of a trace as a tree, with status, duration, tokens, inputs and outputs.
 
     TRACE_ID may be the beginning of an id; last is the newest trace. The other formats print the
@@ -42,7 +39,7 @@ def show_command(
     from otelchain.cli.source import open_source
 
     query = otelchain_queries.load("trace")
-    answer = open_source(database, endpoint).query(query, {"trace_id": trace_id})
+    answer = open_source(Place(**place)).query(query, {"trace_id": trace_id})
     if not answer.rows:
         raise UnknownTraceError(_nothing(trace_id))
     if format_name == "tree":

@@ -17,8 +17,13 @@ from otelchain.errors import OtelchainError
 if TYPE_CHECKING:
     import duckdb
 
+    from otelchain.cli.place import Place
     from otelchain_collector.answers import Answer
+    from otelchain_collector.discovery import Discovery
     from otelchain_queries import Query
+
+
+NO_ANSWER = "no answer in time"
 
 
 class SourceError(OtelchainError):
@@ -37,30 +42,43 @@ class Source(Protocol):
         ...
 
 
-def open_source(database: Path, endpoint: str | None) -> Source:
+def open_source(place: "Place") -> Source:
     """Return where to ask: the endpoint if given, the file's collector if it runs, or the file.
 
     Raises:
-        SourceError: The endpoint is not an address.
+        SourceError: The endpoint is not an address, or a file of the place cannot be used.
     """
     from otelchain.cli.remote import CollectorSource
     from otelchain_collector import discovery
 
-    if endpoint:
-        return CollectorSource(endpoint)
-    if found := discovery.read(database):
-        collector = CollectorSource(f"http://{found.http}")
-        # A killed collector leaves its discovery file, and its PID may be another program's now.
-        if collector.answers():
-            return collector
-    return FileSource(database)
+    if place.endpoint:
+        return CollectorSource(place.endpoint, place)
+    found = discovery.read(place.database)
+    if found is None:
+        return FileSource(place.database)
+    collector = CollectorSource(found.endpoint, place)
+    silence = collector.silence()
+    if silence is None:
+        return collector
+    # A killed collector leaves its discovery file, and its PID may be another program's now.
+    return FileSource(place.database, found, silence)
 
 
 class FileSource:
-    """A database file that no collector has open."""
+    """A database file that no collector has open, as far as we know.
 
-    def __init__(self, database: Path) -> None:
+    Args:
+        database: The file.
+        collector: One that says that it has the file open, but does not answer.
+        silence: Why it does not answer.
+    """
+
+    def __init__(
+        self, database: Path, collector: "Discovery | None" = None, silence: str = ""
+    ) -> None:
         self._database = database
+        self._collector = collector
+        self._silence = silence
 
     def query(self, query: "Query", values: Mapping[str, str]) -> "Answer":
         """Answer a named query.
@@ -71,7 +89,7 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_query
 
-        with _opened(self._database) as connection:
+        with self._opened() as connection:
             return _interruptible(connection, lambda: answer_query(connection, query, values))
 
     def sql(self, sql: str, max_rows: int) -> "Answer":
@@ -83,20 +101,66 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_sql
 
-        with _opened(self._database) as connection:
+        with self._opened() as connection:
             return _interruptible(
                 connection, lambda: answer_sql(connection, sql, max_rows=max_rows)
             )
 
+    @contextmanager
+    def _opened(self) -> Iterator["duckdb.DuckDBPyConnection"]:
+        connection = self._connect()
+        try:
+            _check_schema(connection, self._database)
+            yield connection
+        finally:
+            connection.close()
 
-@contextmanager
-def _opened(database: Path) -> Iterator["duckdb.DuckDBPyConnection"]:
-    connection = _connect(database)
-    try:
-        _check_schema(connection, database)
-        yield connection
-    finally:
-        connection.close()
+    def _connect(self) -> "duckdb.DuckDBPyConnection":
+        import duckdb
+
+        database = self._database
+        if not database.exists():
+            raise SourceError(
+                f"there is no database {str(database)!r}; name another with --database, or make "
+                "one with 'otelchain collector' or 'otelchain demo'"
+            )
+        if not database.is_file():
+            raise SourceError(
+                f"{str(database)!r} is not a file; name a DuckDB file with --database"
+            )
+        try:
+            return duckdb.connect(str(database), read_only=True)
+        except duckdb.Error as error:
+            raise SourceError(self._not_opened(str(error))) from error
+
+    def _not_opened(self, said: str) -> str:
+        name = repr(str(self._database))
+        holder = re.search(r"held in (?P<program>.*?)\s*\(PID (?P<pid>\d+)\)", said)
+        if holder and self._collector and int(holder["pid"]) == self._collector.pid:
+            return _silent(name, self._collector, self._silence)
+        if holder:
+            return (
+                f"{name} is locked by process {holder['pid']} ({holder['program']}); if it is a "
+                "collector, ask it with --endpoint, otherwise end that process"
+            )
+        if "version number" in said:
+            return (
+                f"{name} was written by a newer DuckDB than the one installed; upgrade it with: "
+                "pip install -U duckdb"
+            )
+        if "not a valid DuckDB database" in said:
+            return f"{name} is not a DuckDB database; name another with --database"
+        return f"cannot open {name}: {said.splitlines()[0]}"
+
+
+def _silent(name: str, collector: "Discovery", silence: str) -> str:
+    pid = collector.pid
+    if silence == NO_ANSWER:
+        silence += f"; if it was stopped, 'kill -CONT {pid}' lets it go on"
+    return (
+        f"{name} is open in the collector with PID {pid}, which does not answer at "
+        f"{collector.endpoint} ({silence}); nothing else can read the file until it ends"
+    )
 
 
 def _interruptible(
@@ -113,39 +177,6 @@ def _interruptible(
                 connection.interrupt()
                 wait([answer], 0.05)
             raise
-
-
-def _connect(database: Path) -> "duckdb.DuckDBPyConnection":
-    import duckdb
-
-    if not database.exists():
-        raise SourceError(
-            f"there is no database {str(database)!r}; name another with --database, or make one "
-            "with 'otelchain collector' or 'otelchain demo'"
-        )
-    if not database.is_file():
-        raise SourceError(f"{str(database)!r} is not a file; name a DuckDB file with --database")
-    try:
-        return duckdb.connect(str(database), read_only=True)
-    except duckdb.Error as error:
-        raise SourceError(_not_opened(database, str(error))) from error
-
-
-def _not_opened(database: Path, said: str) -> str:
-    holder = re.search(r"held in (?P<program>.*?)\s*\(PID (?P<pid>\d+)\)", said)
-    if holder:
-        return (
-            f"{str(database)!r} is locked by process {holder['pid']} ({holder['program']}); if it "
-            "is a collector, ask it with --endpoint, otherwise end that process"
-        )
-    if "version number" in said:
-        return (
-            f"{str(database)!r} was written by a newer DuckDB than the one installed; upgrade it "
-            "with: pip install -U duckdb"
-        )
-    if "not a valid DuckDB database" in said:
-        return f"{str(database)!r} is not a DuckDB database; name another with --database"
-    return f"cannot open {str(database)!r}: {said.splitlines()[0]}"
 
 
 def _check_schema(connection: "duckdb.DuckDBPyConnection", database: Path) -> None:

@@ -1,12 +1,12 @@
 """``otelchain sql``: a SELECT of the user's own."""
 
 import sys
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from otelchain.cli.options import DATABASE, ENDPOINT, format_option, with_options
+from otelchain.cli.options import format_option, with_options
+from otelchain.cli.place import PLACE, Place
 
 _DEFAULT_LIMIT: Final = 1_000
 # What the collector's API lets through; the same for a file, so that answers are the same.
@@ -24,12 +24,9 @@ _MAX_LIMIT: Final = 100_000
         help="Most rows to print.",
     ),
     format_option(),
-    DATABASE,
-    ENDPOINT,
+    *PLACE,
 )
-def sql_command(
-    statement: str, limit: int, format_name: str, database: Path, endpoint: str | None
-) -> None:
+def sql_command(statement: str, limit: int, format_name: str, **place: Any) -> None:
     """Answer STATEMENT, one SELECT in DuckDB's SQL; ``-`` reads it from standard input.
 
     The view runs has one row per run, the table spans one per span as it arrived. Nothing can be
@@ -44,5 +41,5 @@ def sql_command(
     from otelchain.cli.source import open_source
 
     sql = sys.stdin.read() if statement == "-" else statement
-    answer = open_source(database, endpoint).sql(sql, limit)
+    answer = open_source(Place(**place)).sql(sql, limit)
     print_answer(answer, format_name, "raise --limit")

@@ -1,5 +1,6 @@
 """The collector as a process of its own, as it runs beside an application."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ START_SECONDS = 60
 """Longest wait for the ready line; a cold disk may take ten seconds to import DuckDB."""
 STOP_SECONDS = 30
 """Longest wait for the collector to commit what it holds and to close the file."""
+
+_VARIABLES = "OTELCHAIN_COLLECTOR_"
 
 
 @contextmanager
@@ -36,7 +39,11 @@ def running_collector(database: Path) -> Iterator[str]:
 def _start(database: Path, log: IO[str]) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "otelchain_collector", "--database", str(database)]
     command += ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603
+    # Tokens and certificates of the user's own collector are not for this one.
+    own = {name: text for name, text in os.environ.items() if not name.startswith(_VARIABLES)}
+    return subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=log, text=True, env=own
+    )
 
 
 def _http_address(process: "subprocess.Popen[str]", log: IO[str]) -> str:

@@ -1,0 +1,208 @@
+"""GET /metrics: the collector about itself, for Prometheus; counts and sizes, no content."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final
+
+import duckdb
+import grpc
+import grpc.aio
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from otelchain import __version__
+from otelchain_collector.budget import ByteBudget
+from otelchain_collector.readers import Readers
+from otelchain_collector.store import Store
+from otelchain_collector.writer import Writer
+
+_SIGNALS: Final = frozenset({"traces", "logs", "metrics"})
+_GRPC_SIGNALS: Final = {"trace": "traces", "logs": "logs", "metrics": "metrics"}
+# From a small commit on a quiet machine to one behind a checkpoint of the whole log.
+_COMMIT_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_CHECKPOINT_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_TRY_AGAIN: Final = frozenset({429, 502, 503, 504})
+_UNAUTHORISED: Final = frozenset({401, 403})
+_GRPC_TRY_AGAIN: Final = frozenset({1, 4, 10, 11, 14, 15})
+_GRPC_UNAUTHORISED: Final = frozenset({7, 16})
+
+
+class Metrics:
+    """What is measured, and the route that shows it."""
+
+    def __init__(self, writer: Writer, store: Store, budget: ByteBudget, readers: Readers) -> None:
+        self._store = store
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "otelchain_requests",
+            "OTLP requests by what became of them.",
+            ["transport", "signal", "outcome"],
+            registry=self._registry,
+        )
+        commits = Histogram(
+            "otelchain_commit_seconds",
+            "Time of a successful group commit.",
+            buckets=_COMMIT_SECONDS,
+            registry=self._registry,
+        )
+        checkpoints = Histogram(
+            "otelchain_checkpoint_seconds",
+            "Time of a checkpoint.",
+            buckets=_CHECKPOINT_SECONDS,
+            registry=self._registry,
+        )
+        writer.watch.on_commit = commits.observe
+        writer.watch.on_checkpoint = checkpoints.observe
+        self._registry.register(_State(writer, store, budget, readers))
+
+    def route(self) -> Route:
+        """Return the route."""
+        return Route("/metrics", self._show, methods=["GET"])
+
+    async def _show(self, _: Request) -> Response:
+        # In a thread: it asks DuckDB and the file system.
+        text = await asyncio.to_thread(generate_latest, self._registry)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+class _State(Collector):
+    def __init__(self, writer: Writer, store: Store, budget: ByteBudget, readers: Readers) -> None:
+        self._writer, self._store, self._budget, self._readers = writer, store, budget, readers
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: registration must not ask the store."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what is true now."""
+        counts = self._writer.counts
+        records = CounterMetricFamily(
+            "otelchain_records", "Records by what became of them.", labels=["outcome"]
+        )
+        records.add_metric(["span_stored"], counts.stored)
+        records.add_metric(["span_pending"], counts.pending)
+        records.add_metric(["log_record_stored"], counts.logs)
+        records.add_metric(["data_point_stored"], counts.metric_points)
+        records.add_metric(["duplicate"], counts.duplicates)
+        records.add_metric(["rejected"], counts.rejected)
+        yield records
+        build = GaugeMetricFamily(
+            "otelchain_build", "The version that runs.", labels=["version", "duckdb"]
+        )
+        build.add_metric([__version__, duckdb.__version__], 1)
+        yield build
+        for name, text, value in self._gauges():
+            yield GaugeMetricFamily(f"otelchain_{name}", text, value)
+
+    def _gauges(self) -> Iterator[tuple[str, str, float]]:
+        committed = self._writer.watch.last_commit_time
+        yield (
+            "queue_bytes",
+            "Bytes of requests that wait for their commit.",
+            self._budget.used_bytes,
+        )
+        yield "queue_limit_bytes", "Most bytes that may wait.", self._budget.limit_bytes
+        yield "database_bytes", "Size of the database file.", self._store.database_bytes()
+        yield "wal_bytes", "Size of the write-ahead log.", self._store.wal_bytes()
+        yield "duckdb_memory_bytes", "Memory that DuckDB holds.", self._store.memory_bytes()
+        yield "readers_running", "Questions that are being answered.", self._readers.running
+        yield "readers_waiting", "Questions that wait for a reader.", self._readers.waiting
+        yield (
+            "commit_running_seconds",
+            "Age of the commit or checkpoint that runs now; 0: none.",
+            (self._writer.watch.busy_seconds),
+        )
+        yield (
+            "commit_failed",
+            "1 when the last commit failed.",
+            float(self._writer.failure is not None),
+        )
+        if committed is not None:
+            yield (
+                "last_commit_age_seconds",
+                "Time since the last successful commit.",
+                (time.time() - committed),
+            )
+
+
+class HttpMetrics:
+    """ASGI: count the OTLP requests by their outcome."""
+
+    def __init__(self, app: ASGIApp, requests: Counter) -> None:
+        self._app = app
+        self._requests = requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and note its outcome."""
+        if not scope["path"].startswith("/v1/"):
+            await self._app(scope, receive, send)
+            return
+        outcome = "gone"
+
+        async def note(message: Message) -> None:
+            nonlocal outcome
+            if message["type"] == "http.response.start":
+                outcome = _http_outcome(message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            last = scope["path"].rsplit("/", 1)[-1]
+            signal = last if last in _SIGNALS else "other"
+            self._requests.labels("http", signal, outcome).inc()
+
+
+class GrpcMetrics(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # no types are published
+    """Count the calls by their outcome; the outermost interceptor."""
+
+    def __init__(self, requests: Counter) -> None:
+        self._requests = requests
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
+    ) -> Any:
+        """Return a handler that counts how the one of the call ends."""
+        handler = await continuation(handler_call_details)
+        if handler is None or not handler.request_streaming or handler.response_streaming:
+            return handler
+        package = handler_call_details.method.partition("collector.")[2].partition(".")[0]
+        signal = _GRPC_SIGNALS.get(package, "other")
+
+        async def counted(messages: Any, context: Any) -> Any:
+            outcome = "gone"
+            try:
+                answer = await handler.stream_unary(messages, context)
+                outcome = "accepted"
+            except grpc.aio.AbortError:
+                outcome = _grpc_outcome(context.code())
+                raise
+            finally:
+                self._requests.labels("grpc", signal, outcome).inc()
+            return answer
+
+        return grpc.stream_unary_rpc_method_handler(
+            counted, handler.request_deserializer, handler.response_serializer
+        )
+
+
+def _http_outcome(status: int) -> str:
+    if status < 300:
+        return "accepted"
+    if status in _TRY_AGAIN:
+        return "try_again"
+    return "unauthorised" if status in _UNAUTHORISED else "refused"
+
+
+def _grpc_outcome(code: Any) -> str:
+    number = code if isinstance(code, int) else code.value[0]
+    if number in _GRPC_TRY_AGAIN:
+        return "try_again"
+    return "unauthorised" if number in _GRPC_UNAUTHORISED else "refused"
