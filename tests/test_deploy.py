@@ -20,6 +20,7 @@ import yaml
 from otelchain.cli import cli
 from otelchain.demo.sidecar import running_collector
 from otelchain_collector.command import collector_command
+from otelchain_collector.settings import parse_bytes
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -314,3 +315,39 @@ def test_the_readme_explains_every_file() -> None:
 
     for path in DEPLOY.iterdir():
         assert path.name == "README.md" or f"`{path.name}`" in readme
+
+
+def test_the_command_for_several_machines_takes_its_options_and_needs_a_token() -> None:
+    readme = (DEPLOY / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"docker run (?:.*\\\n)*.*", readme)
+    arguments = shlex.split(command.replace("\\\n", " "))
+
+    options = parsed_collector_options(arguments[arguments.index("otelchain-collector") + 1 :])
+
+    assert not options["allow_remote"]
+    assert options["token_file"] is not None
+    assert options["tls_certificate"] is not None
+    assert options["tls_key"] is not None
+    assert options["allow_hosts"]
+
+
+def test_the_systemd_units_lines_for_other_machines_name_the_collectors_variables() -> None:
+    text = (DEPLOY / "otelchain-collector.service").read_text("utf-8")
+    (environment,) = re.findall(r"^#Environment=(.*)$", text, re.MULTILINE)
+    credentials = re.findall(r"^#LoadCredential=([^:]+):", text, re.MULTILINE)
+
+    pairs = [each.split("=", 1) for each in environment.split()]
+    assert {name for name, _ in pairs} <= variables()
+    assert [path.removeprefix("%d/") for _, path in pairs] == credentials
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "kubernetes.yaml"])
+def test_duckdb_and_the_queue_fit_into_the_containers_memory(file: str) -> None:
+    given = {
+        "compose.yaml": compose()["services"]["collector"]["mem_limit"].replace("g", "GiB"),
+        "kubernetes.yaml": pod()["initContainers"][0]["resources"]["limits"]["memory"] + "B",
+    }
+    limit_bytes = parse_bytes(given[file])
+
+    # The collector takes half for DuckDB; a full queue is some 400 MB.
+    assert limit_bytes // 2 + 400_000_000 <= limit_bytes

@@ -17,6 +17,10 @@ _HOMES = {
         "Receive OTLP traces and keep them in a DuckDB file.",
     ),
     "demo": ("otelchain.demo.command:demo_command", "Trace a small application and question it."),
+    "doctor": (
+        "otelchain.cli.doctor.command:doctor_command",
+        "Find out why spans do not arrive, or answers do not come.",
+    ),
     "query": ("otelchain.cli.query:query_command", "Answer a named question about traced runs."),
     "redact": ("otelchain.cli.redact:redact_command", "Try a redaction policy."),
     "show": ("otelchain.cli.show:show_command", "Print the runs of one trace as a tree."),

@@ -1,0 +1,1 @@
+"""``otelchain doctor``: what usually goes wrong between an application and its collector."""

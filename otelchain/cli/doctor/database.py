@@ -1,0 +1,127 @@
+"""The database file: who has it, can it be read, is there room."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from otelchain.cli.connect import is_loopback, reason
+from otelchain.cli.doctor.exporter import Exporter
+from otelchain.cli.doctor.finding import Finding
+from otelchain.cli.place import Place
+from otelchain.cli.remote import CollectorSource
+from otelchain.cli.source import FileSource, SourceError
+from otelchain_collector import discovery
+from otelchain_collector.guard import QueryFailed
+from otelchain_collector.schema import LATEST_VERSION
+
+_VERSION: Final = "SELECT max(version), (SELECT count(*) FROM spans) FROM schema_migrations"
+_FEW_BYTES: Final = 1024**3
+_TOO_FEW_BYTES: Final = 100 * 1024**2
+_OTHERS: Final = 0o077
+
+
+def database(place: Place, exporter: Exporter) -> Iterator[Finding]:
+    """Look at the file, at the collector that holds it, and whether the spans go there."""
+    if place.endpoint is None:
+        yield from _file(place)
+        yield from _elsewhere(place, exporter)
+    yield from _answers(place)
+    yield from _room(place.database)
+
+
+def _file(place: Place) -> Iterator[Finding]:
+    path = place.database
+    if not path.exists():
+        yield Finding(
+            "file",
+            "warning",
+            f"there is no database {str(path)!r}",
+            "name it with --database or OTELCHAIN_DATABASE, or start 'otelchain collector'",
+        )
+        return
+    if os.name == "posix" and path.stat().st_mode & _OTHERS:
+        yield Finding(
+            "file",
+            "warning",
+            f"other users of this machine may open {str(path)!r}",
+            f"chmod 600 {path}",
+        )
+
+
+def _elsewhere(place: Place, exporter: Exporter) -> Iterator[Finding]:
+    found = discovery.read(place.database)
+    if found is None:
+        return
+    mine = found.grpc if exporter.protocol == "grpc" else found.http
+    parts = urlsplit(exporter.endpoint)
+    if (_host(parts.hostname), parts.port) == (_host(urlsplit(f"//{mine}").hostname), _port(mine)):
+        return
+    variable = "" if exporter.origin == "the default" else f"; {exporter.origin}"
+    yield Finding(
+        "exporter",
+        "warning",
+        f"spans go to {parts.netloc}, but the collector of {str(place.database)!r} listens at "
+        f"{mine}{variable}",
+        f"export OTEL_EXPORTER_OTLP_ENDPOINT={found.scheme}://{mine}",
+    )
+
+
+def _host(name: str | None) -> str:
+    return "loopback" if is_loopback(name or "") else name or ""
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def _answers(place: Place) -> Iterator[Finding]:
+    found = None if place.endpoint else discovery.read(place.database)
+    endpoint = found.endpoint if found else place.endpoint
+    if endpoint is None and not place.database.exists():
+        return
+    try:
+        source: CollectorSource | FileSource = FileSource(place.database)
+        if endpoint is not None:
+            source = CollectorSource(endpoint, place)
+            silence = source.silence()
+            if silence is not None:
+                holder = f"the collector with PID {found.pid}" if found else "the collector"
+                yield Finding(
+                    "collector",
+                    "error",
+                    f"{holder} does not answer at {endpoint} ({silence})",
+                    "see its log; when it was stopped, kill -CONT lets it go on",
+                )
+                return
+            yield Finding("collector", "ok", f"a collector answers at {endpoint}")
+        [[version, spans]] = source.sql(_VERSION, 1).rows
+    except (SourceError, QueryFailed) as error:
+        yield Finding("file", "error", reason(str(error)))
+        return
+    yield Finding(
+        "file", "ok", f"schema version {version} (this otelchain: {LATEST_VERSION}), {spans} spans"
+    )
+
+
+def _room(path: Path) -> Iterator[Finding]:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        yield Finding("disk", "error", f"the folder {folder} does not exist", "create it")
+        return
+    if not os.access(folder, os.W_OK):
+        yield Finding(
+            "disk",
+            "warning",
+            f"you may not write into {folder}",
+            "a collector of another user may; otherwise change its owner",
+        )
+    free_bytes = shutil.disk_usage(folder).free
+    text = f"{free_bytes / 1024**3:.1f} GiB are free in {folder}"
+    if free_bytes >= _FEW_BYTES:
+        yield Finding("disk", "ok", text)
+    else:
+        level = "warning" if free_bytes >= _TOO_FEW_BYTES else "error"
+        yield Finding("disk", level, text, "make room: on a full disk no span is stored")  # type: ignore[arg-type]
