@@ -43,10 +43,15 @@ class RunningCollector:
         return code
 
 
-def start(database: Path, log: Path, *arguments: str) -> RunningCollector:
-    """Start a collector and wait until it is ready."""
+COLLECTOR = ("-m", "otelchain_collector")
+
+
+def start(
+    database: Path, log: Path, *arguments: str, program: tuple[str, ...] = COLLECTOR
+) -> RunningCollector:
+    """Start a collector (what Python has to run for it) and wait until it is ready."""
     command = [
-        *(sys.executable, "-m", "otelchain_collector", "--database", str(database)),
+        *(sys.executable, *program, "--database", str(database)),
         *("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments),
     ]
     with log.open("a") as stderr:

@@ -97,3 +97,12 @@ def metrics_request(*points: NumberDataPoint, service: str = "shop") -> Any:
     scope_metrics.scope.name = "tests"
     scope_metrics.metrics.add(name="load").gauge.data_points.extend(points)
     return message
+
+
+def field(number: int, payload: bytes) -> bytes:
+    """Write a field on the wire; protobuf itself refuses to write what it cannot read."""
+    length, size = len(payload), b""
+    while length > 0x7F:
+        size += bytes([length & 0x7F | 0x80])
+        length >>= 7
+    return bytes([number << 3 | 2]) + size + bytes([length]) + payload

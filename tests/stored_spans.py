@@ -9,6 +9,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from otelchain_collector.decode import decode
 from otelchain_collector.rows import SpanRow
+from otelchain_collector.span_columns import decode_columns
+from otelchain_collector.span_table import rows_of as span_rows
 from otelchain_collector.store import Store
 
 RECEIVED_UNIX_NANO = 1_796_079_900_000_000_000
@@ -18,7 +20,10 @@ def rows_of(spans: Sequence[ReadableSpan]) -> list[SpanRow]:
     wire = encode_spans(spans).SerializeToString()
     decoded = decode(ExportTraceServiceRequest.FromString(wire), RECEIVED_UNIX_NANO)
     assert decoded.rejected == []
-    return decoded.rows
+    in_columns = decode_columns(wire, RECEIVED_UNIX_NANO)
+    for part, again in ((decoded.rows, in_columns.rows), (decoded.pending, in_columns.pending)):
+        assert span_rows(again) == part, "the decoders do not agree"
+    return span_rows(decoded.rows)
 
 
 def ask(

@@ -13,7 +13,7 @@ from otelchain_collector.decode import decode
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError
 from otelchain_collector.signals import TRACES
-from otlp_requests import START, TRACE_ID, body, replace_once, request, span, text
+from otlp_requests import START, TRACE_ID, body, field, replace_once, request, span, text
 
 RECEIVED = START + 5
 
@@ -179,15 +179,6 @@ def test_a_fault_in_the_normaliser_does_not_cost_the_span(
     assert "could not be normalised" in caplog.text
 
 
-def _field(number: int, payload: bytes) -> bytes:
-    """Write a field on the wire; protobuf itself refuses to write what it cannot read."""
-    length, size = len(payload), b""
-    while length > 0x7F:
-        size += bytes([length & 0x7F | 0x80])
-        length >>= 7
-    return bytes([number << 3 | 2]) + size + bytes([length]) + payload
-
-
 def _broken_text() -> bytes:
     bad = span(name="bad", attributes=[text("k", "PLACEHOLDER")])
     data = body(span(name="first"), bad, span(name="last"))
@@ -197,13 +188,13 @@ def _broken_text() -> bytes:
 def _deep_value() -> bytes:
     value = AnyValue(string_value="core").SerializeToString()
     for _ in range(1_000):
-        value = _field(5, _field(1, value))  # AnyValue.array_value, ArrayValue.values
-    attribute = _field(9, _field(1, b"deep") + _field(2, value))
-    bad = _field(2, span(name="bad").SerializeToString() + attribute)
-    first, last = (_field(2, span(name=name).SerializeToString()) for name in ("first", "last"))
-    scope = _field(1, _field(1, b"tests"))
-    resource = _field(1, request(span()).resource_spans[0].resource.SerializeToString())
-    return _field(1, resource + _field(2, scope + first + bad + last))
+        value = field(5, field(1, value))  # AnyValue.array_value, ArrayValue.values
+    attribute = field(9, field(1, b"deep") + field(2, value))
+    bad = field(2, span(name="bad").SerializeToString() + attribute)
+    first, last = (field(2, span(name=name).SerializeToString()) for name in ("first", "last"))
+    scope = field(1, field(1, b"tests"))
+    resource = field(1, request(span()).resource_spans[0].resource.SerializeToString())
+    return field(1, resource + field(2, scope + first + bad + last))
 
 
 @pytest.mark.parametrize("make", [_broken_text, _deep_value])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otelchain_collector.decode import Decoded
-from otelchain_collector.ingest import _DECODERS
+from otelchain_collector.decoding import _DECODERS
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import OtlpRequest

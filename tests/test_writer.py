@@ -11,9 +11,10 @@ from otelchain_collector.budget import ByteBudget, QueueFullError, Reservation
 from otelchain_collector.decode import Decoded, decode
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.rows import RejectedRecord
+from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Outcome, Writer
-from otlp_requests import START, request, span
+from otlp_requests import START, body, request, span
 
 
 @pytest.fixture(name="store")
@@ -256,3 +257,32 @@ def test_duckdb_trouble_is_not_blamed_on_the_rows(
 
     with pytest.raises(StoreUnavailableError):
         future.result(0)
+
+
+def test_a_log_that_has_grown_large_is_checkpointed_although_requests_wait(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 2)
+    monkeypatch.setattr("otelchain_collector.writer._BUSY_WAL_BYTES", 1)
+    log_bytes = []
+    checkpoint = store.checkpoint
+    monkeypatch.setattr(
+        store, "checkpoint", lambda: (log_bytes.append(store.wal_bytes()), checkpoint())
+    )
+
+    write(store, some_spans(2), some_spans(2), some_spans(2))
+
+    assert len(log_bytes) == 3
+    assert all(log_bytes)
+
+
+def test_tables_and_rows_of_one_batch_are_stored_and_refused_each_for_itself(store: Store) -> None:
+    in_rows, in_columns = some_spans(3), decode_columns(body(span(), span(), span()), START)
+    bad = in_rows.rows[1]._replace(metadata="{not json")
+    in_rows.rows[1] = bad
+
+    outcomes = [future.result(0) for future in write(store, in_columns, in_rows, in_columns)]
+
+    assert [outcome.rejected for outcome in outcomes] == [0, 1, 0]
+    assert len(stored(store)) == 5
+    assert bad.span_id not in stored(store)

@@ -24,7 +24,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    ArrayValue,
+    KeyValue,
+    KeyValueList,
+)
 
 # orjson writes NaN as null without asking, but asks about subclasses with this option.
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -56,13 +61,23 @@ def value_of(any_value: AnyValue) -> Any:
         number = any_value.double_value
         return number if math.isfinite(number) else NonFinite(number)
     if kind == "array_value":
-        return [value_of(item) for item in any_value.array_value.values]
+        return array_of(any_value.array_value)
     if kind == "kvlist_value":
-        values = attributes_of(any_value.kvlist_value.values)
-        return EscapedKeys(values) if any(key.startswith("@") for key in values) else values
+        return kvlist_of(any_value.kvlist_value)
     # Empty, or an index into a string table that only profiles have: common.proto says that a
     # receiver treats those as absent.
     return None
+
+
+def array_of(array_value: ArrayValue) -> list[Any]:
+    """Decode a list."""
+    return [value_of(item) for item in array_value.values]
+
+
+def kvlist_of(kvlist_value: KeyValueList) -> dict[str, Any]:
+    """Decode a key-value list. Of two equal keys the last wins."""
+    values = attributes_of(kvlist_value.values)
+    return EscapedKeys(values) if any(key.startswith("@") for key in values) else values
 
 
 _PLAIN = {"string_value", "int_value", "bool_value", "bytes_value"}
@@ -74,7 +89,16 @@ def to_json(tree: Any) -> str:
     Raises:
         orjson.JSONEncodeError: The tree is deeper than 254 levels.
     """
-    return orjson.dumps(tree, default=_special, option=_OPTIONS).decode()
+    return to_json_bytes(tree).decode()
+
+
+def to_json_bytes(tree: Any) -> bytes:
+    """Write decoded values as canonical JSON in UTF-8.
+
+    Raises:
+        orjson.JSONEncodeError: The tree is deeper than 254 levels.
+    """
+    return orjson.dumps(tree, default=_special, option=_OPTIONS)
 
 
 def _special(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Turn an OTLP request (from a receiver) into rows (for the writer); pure, one bad span at a time.
 
-This is the plain decoder. A faster one has to give the same rows.
+This is the plain decoder; span_columns, the fast one, has to give the same rows.
 """
 
 import logging
@@ -18,6 +18,7 @@ from otelchain_collector.dialects.status import PENDING
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
 from otelchain_collector.signals import TRACES
+from otelchain_collector.span_table import Spans
 
 _logger = logging.getLogger(__name__)
 
@@ -26,34 +27,33 @@ _logger = logging.getLogger(__name__)
 class Decoded:
     """The records of one request: those that can be stored and those that cannot.
 
-    ``rows`` are spans, ``pending`` are runs that had not ended when they were sent. A request has
-    one signal; what the others would fill is empty.
+    ``rows`` are spans, ``pending`` are runs that had not ended when they were sent; both are a list
+    of SpanRow or a table. A request has one signal; what the others would fill is empty.
     """
 
-    rows: list[SpanRow]
+    rows: Spans
     rejected: list[RejectedRecord]
-    pending: list[SpanRow] = field(default_factory=list)
+    pending: Spans = field(default_factory=list)
     logs: list[LogRow] = field(default_factory=list)
     metric_points: list[MetricPointRow] = field(default_factory=list)
 
 
 def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:
     """Read every span of a request; a span that cannot be stored does not touch its neighbours."""
-    decoded = Decoded([], [])
+    rows: list[SpanRow] = []
+    pending: list[SpanRow] = []
+    rejected: list[RejectedRecord] = []
     for around, spans in scopes(request, TRACES, received_time_unix_nano):
-        _decode_spans(spans, around, decoded)
-    return decoded
-
-
-def _decode_spans(spans: Sequence[Span], around: Around, decoded: Decoded) -> None:
-    for span in spans:
-        try:
-            row = _row(span, around)
-            (decoded.pending if row.run_status == PENDING else decoded.rows).append(row)
-        except BadRecordError as error:
-            decoded.rejected.append(_rejected(span, around, str(error)))
-        except orjson.JSONEncodeError:
-            decoded.rejected.append(_rejected(span, around, "attribute values nested too deep"))
+        for span in spans:
+            try:
+                row = _row(span, around)
+            except BadRecordError as error:
+                rejected.append(_rejected(span, around, str(error)))
+            except orjson.JSONEncodeError:
+                rejected.append(_rejected(span, around, "attribute values nested too deep"))
+            else:
+                (pending if row.run_status == PENDING else rows).append(row)
+    return Decoded(rows, rejected, pending)
 
 
 def _row(span: Span, around: Around) -> SpanRow:
@@ -99,7 +99,7 @@ def _row(span: Span, around: Around) -> SpanRow:
             span.dropped_links_count,
             *around.scope_columns,
             *around.resource_columns,
-            *_normalise(facts),
+            *normalised(facts),
             around.received_time_unix_nano,
             around.entity_refs,
         )
@@ -143,7 +143,8 @@ def _link(link: Span.Link) -> dict[str, Any]:
     }
 
 
-def _normalise(facts: SpanFacts) -> Normalised:
+def normalised(facts: SpanFacts) -> Normalised:
+    """Return what a span says about its run; never raises."""
     try:
         return normalise(facts)
     except Exception:  # a fault of ours in reading a span must not cost the span

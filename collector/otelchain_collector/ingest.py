@@ -1,31 +1,18 @@
-"""From a request's bytes (receivers) to its acknowledgement: parse, decode, commit."""
+"""From a request's bytes (receivers) to its acknowledgement: decode, commit."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from otelchain_collector.attribute_limit import cut_long_values
 from otelchain_collector.budget import ByteBudget, Reservation
-from otelchain_collector.decode import Decoded, decode
-from otelchain_collector.decode_logs import decode_logs
-from otelchain_collector.decode_metrics import decode_metrics
-from otelchain_collector.otlp_request import OtlpRequest
-from otelchain_collector.signals import LOGS, METRICS, TRACES, Signal
+from otelchain_collector.decode import Decoded
+from otelchain_collector.decoding import EncodedRequest, decode_request
+from otelchain_collector.signals import Signal
 from otelchain_collector.writer import Outcome, Writer
 
-#: Reads one request; gets the reservation, to hold what it inflates, and the time of arrival.
-Read = Callable[[Reservation, int], OtlpRequest]
-
-_DECODERS: dict[str, Callable[[Any, int], Decoded]] = {
-    TRACES.name: decode,
-    LOGS.name: decode_logs,
-    METRICS.name: decode_metrics,
-}
-
-_logger = logging.getLogger(__name__)
+#: Returns one request; gets the reservation, to hold what it inflates.
+Read = Callable[[Reservation], EncodedRequest]
 
 
 class Ingest:
@@ -64,12 +51,5 @@ class Ingest:
         self._decoding.shutdown(cancel_futures=True)
 
     def _decode(self, signal: Signal, read: Read, reservation: Reservation) -> Decoded:
-        received_time_unix_nano = time.time_ns()
-        request = read(reservation, received_time_unix_nano)
-        if request.size_bytes > self._max_attribute_bytes:
-            count = cut_long_values(request.message, self._max_attribute_bytes)
-            if count:
-                _logger.warning("cut %d values of more than --max-attribute-bytes", count)
-        decoded = _DECODERS[signal.name](request.message, received_time_unix_nano)
-        decoded.rejected.extend(request.unreadable)
-        return decoded
+        encoded = read(reservation)
+        return decode_request(signal, encoded, time.time_ns(), self._max_attribute_bytes)

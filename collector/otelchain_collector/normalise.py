@@ -74,7 +74,9 @@ def _is_openlit(span: SpanFacts) -> bool:
 
 def _add_derived(span: SpanFacts, found: Found) -> None:
     if found.get("total_tokens") is None:
-        found["total_tokens"] = _total(found)
+        found["total_tokens"] = total_tokens(
+            found.get("input_tokens"), found.get("output_tokens"), found.get("run_type")
+        )
     if found["dialect"] == "otelchain":
         return  # its handler states the rest itself
     if found.get("tags"):
@@ -83,12 +85,12 @@ def _add_derived(span: SpanFacts, found: Found) -> None:
         _look_into_output(span, found)
 
 
-def _total(found: Found) -> int | None:
-    sent, received = found.get("input_tokens"), found.get("output_tokens")
+def total_tokens(sent: int | None, received: int | None, run_type: str | None) -> int | None:
+    """Return the sum for a span that states none."""
     if sent is not None and received is not None:
         return count(sent + received)
     # An embedding model answers with no tokens; anywhere else half a sum is no sum.
-    return sent if found.get("run_type") == "embedding" else None
+    return sent if run_type == "embedding" else None
 
 
 def _retry_attempt(tags: list[str]) -> int | None:

@@ -10,11 +10,12 @@ from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 
 from otelchain_collector.budget import QueueFullError, Reservation
+from otelchain_collector.decoding import EncodedRequest
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.ingest import Ingest
 from otelchain_collector.limits import GRPC_OPTIONS
 from otelchain_collector.otlp_protobuf import parse_protobuf
-from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.otlp_request import MalformedRequestError
 from otelchain_collector.signals import SIGNALS, Signal
 from otelchain_collector.statuses import RETRY_INFO, success
 from otelchain_collector.writer import Outcome
@@ -83,8 +84,8 @@ class _Receiver:
         reservation = self._ingest.budget.reserve()
         reservation.add(len(body))
 
-        def read(_: Reservation, received_time_unix_nano: int) -> OtlpRequest:
-            return parse_protobuf(self._signal, body, received_time_unix_nano)
+        def read(_: Reservation) -> EncodedRequest:
+            return EncodedRequest(body, parse_protobuf)
 
         return await self._ingest.accept(self._signal, read, reservation)
 

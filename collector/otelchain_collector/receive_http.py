@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from otelchain_collector.budget import QueueFullError, Reservation
+from otelchain_collector.decoding import EncodedRequest
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.inflate import NotCompressedError, TooLargeError, inflate
 from otelchain_collector.ingest import Ingest
@@ -129,7 +130,7 @@ class _Receiver:
         except BaseException:
             reservation.release()
             raise
-        read = partial(_read, self._signal, body, chosen, encoding, self._max_request_bytes)
+        read = partial(_read, body, chosen, encoding, self._max_request_bytes)
         return await self._ingest.accept(self._signal, read, reservation)
 
     async def _read_body(self, request: Request, reservation: Reservation) -> bytes:
@@ -165,18 +166,16 @@ def _hold(chunk: bytes, body: list[bytes], reservation: Reservation) -> Exceptio
 
 
 def _read(
-    signal: Signal,
     body: bytes,
     chosen: _Format,
     encoding: str | None,
     max_request_bytes: int,
     reservation: Reservation,
-    received_time_unix_nano: int,
-) -> OtlpRequest:
+) -> EncodedRequest:
     if encoding is not None:
         body = inflate(body, encoding, max_request_bytes)
         reservation.add(len(body))
-    return chosen.parse(signal, body, received_time_unix_nano)
+    return EncodedRequest(body, chosen.parse)
 
 
 def _media_type(request: Request) -> str:

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from otelchain import __version__
 from otelchain_collector import api, discovery, logs
+from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import GrpcAuth, HttpAuth
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.discovery import Discovery
@@ -61,6 +62,7 @@ def run(settings: CollectorSettings) -> None:
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
+    keep_memory_of_requests()
     memory = memory_limit(settings.memory_limit_bytes)
     with _listening(doors.http) as http_socket:
         # gRPC's own error does not say why, and the file is made only when there is a port for it.

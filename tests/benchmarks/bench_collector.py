@@ -1,11 +1,13 @@
 """How many spans per second the collector acknowledges, after the commit, over HTTP and gRPC.
 
-    python tests/benchmarks/bench_collector.py [--requests N] [--connections N] [--resend] [--gzip]
+    python tests/benchmarks/bench_collector.py [--requests N] [--resend] [--query NAME] [--stored N]
 
 A real collector process writes a new database; another process sends pre-encoded requests of 512
 spans, each with 15 attributes and one event, about 2.7 KB, over persistent connections, the next on
-each as soon as the last is acknowledged. Both share the machine. CPU and memory are the
-collector's. With --resend everything is sent twice, and the second half is what is timed.
+each as soon as the last is acknowledged. Both share the machine. CPU (per span) and memory (the
+peak) are the collector's. The plain decoder (decode.py) is measured beside the fast one, for the
+ratio: figures of two runs are not comparable on a busy machine. With --resend everything is sent
+twice; with --query a named query is asked all the time; with --stored the store is full before.
 """
 
 import argparse
@@ -32,6 +34,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from filled_store import fill
+
 import collector_process
 
 SPANS = 512
@@ -137,6 +141,10 @@ def grpc_sender(address: str, compress: bool) -> Send:
     return send
 
 
+PROGRAMS = {
+    "fast": collector_process.COLLECTOR,
+    "reference": (str(Path(__file__).with_name("reference_collector.py")),),
+}
 SENDERS = {"http": http_sender, "grpc": grpc_sender}
 
 
@@ -168,14 +176,26 @@ def send_all(bodies: list[bytes], senders: list[Send]) -> Load:
 def load(options: argparse.Namespace, transport: str, address: str, results: Any) -> None:
     """Encode, connect, send; runs in the loading process."""
     bodies = encode(options.requests)
+    size = sum(map(len, bodies)) / options.requests / SPANS
     if options.gzip and transport == "http":
         bodies = [gzip.compress(body, 6) for body in bodies]
     senders = [SENDERS[transport](address, options.gzip) for _ in range(options.connections)]
-    result = send_all(bodies, senders)
-    if options.resend:
+    for _ in range(2 if options.resend else 1):
         result = send_all(bodies, senders)
-    assert len(result.latencies_ms) == options.requests, "a request was not acknowledged"
-    results.put((result, sum(map(len, bodies)) / options.requests / SPANS))
+        assert len(result.latencies_ms) == options.requests, "a request was not acknowledged"
+        results.put((result, size))
+
+
+def ask_until(stop: threading.Event, address: str, name: str, latencies_ms: list[float]) -> None:
+    """Ask a named query again and again, with 50 ms between."""
+    connection = http.client.HTTPConnection(address)
+    while not stop.wait(0.05):
+        start = time.perf_counter()
+        connection.request("POST", f"/queries/{name}", b"{}", {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = response.read()
+        assert response.status == 200, answer
+        latencies_ms.append((time.perf_counter() - start) * 1e3)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -188,35 +208,67 @@ def peak_memory_mib(pid: int) -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def measure(options: argparse.Namespace, transport: str) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    results = spawn.Queue()
-    spans = options.requests * SPANS
+def measure(options: argparse.Namespace, transport: str, decoder: str) -> list[str]:
+    """Start a collector, load it, and return its line of the table; one more for a resend."""
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "bench.duckdb"
-        collector = collector_process.start(database, Path(folder) / "log", *options.collector)
-        before = cpu_seconds(collector.process.pid)
-        address = {"http": collector.http, "grpc": collector.grpc}[transport]
-        loading = spawn.Process(target=load, args=(options, transport, address, results))
-        loading.start()
-        result, bytes_per_span = results.get(timeout=600)
-        loading.join()
-        cpu = cpu_seconds(collector.process.pid) - before
-        memory = peak_memory_mib(collector.process.pid)
+        if options.stored:
+            fill(database, encode(40), options.stored)
+        before = stored_spans(database) if options.stored else 0
+        disk = database.stat().st_size if options.stored else 0
+        collector = collector_process.start(
+            database, Path(folder) / "log", *options.collector, program=PROGRAMS[decoder]
+        )
+        lines = under_load(options, transport, decoder, collector)
         collector.stop()
-        with duckdb.connect(str(database), read_only=True) as connection:
-            [(stored,)] = connection.execute("SELECT count(*) FROM spans").fetchall()
-        disk = database.stat().st_size
-    assert stored == spans, f"{stored} spans stored, {spans} acknowledged"
-    latencies = statistics.quantiles(result.latencies_ms, n=100)
-    print(
-        f"{transport}: {spans / result.seconds:9,.0f} spans/s acknowledged; "
-        f"acknowledgement p50 {latencies[49]:.0f} ms, p99 {latencies[98]:.0f} ms; "
-        f"CPU {cpu / spans / (2 if options.resend else 1) * 1e6:.0f} µs/span; "
-        f"peak memory {memory:.0f} MiB; {bytes_per_span:.0f} B/span sent, "
-        f"{disk / spans:.0f} B/span on disk",
-        flush=True,
+        spans = stored_spans(database) - before
+        assert spans == options.requests * SPANS, f"{spans} spans stored"
+        disk_per_span = (database.stat().st_size - disk) / spans
+    return [f"{line} {disk_per_span:8,.0f}" for line in lines]
+
+
+def under_load(
+    options: argparse.Namespace,
+    transport: str,
+    decoder: str,
+    collector: collector_process.RunningCollector,
+) -> list[str]:
+    spawn = multiprocessing.get_context("spawn")
+    results = spawn.Queue()
+    address = {"http": collector.http, "grpc": collector.grpc}[transport]
+    loading = spawn.Process(target=load, args=(options, transport, address, results))
+    stop, answers_ms = threading.Event(), []
+    asking = threading.Thread(
+        target=ask_until, args=(stop, collector.http, options.query, answers_ms)
     )
+    loading.start()
+    if options.query:
+        asking.start()
+    lines = []
+    for number in range(2 if options.resend else 1):
+        cpu = cpu_seconds(collector.process.pid)
+        result, size = results.get(timeout=1_200)
+        cpu = cpu_seconds(collector.process.pid) - cpu
+        spans = options.requests * SPANS
+        latencies = statistics.quantiles(result.latencies_ms, n=100)
+        asked = f"{statistics.median(answers_ms):8.0f}" if answers_ms else " " * 8
+        lines.append(
+            f"{transport:5} {decoder:9} {'resend' if number else 'first':6} "
+            f"{spans / result.seconds:9,.0f} {latencies[49]:8.0f} {latencies[98]:8.0f} "
+            f"{cpu / spans * 1e6:8.0f} {peak_memory_mib(collector.process.pid):8.0f} "
+            f"{asked} {size:8,.0f}"
+        )
+    stop.set()
+    loading.join()
+    if options.query:
+        asking.join()
+    return lines
+
+
+def stored_spans(database: Path) -> int:
+    with duckdb.connect(str(database), read_only=True) as connection:
+        [(stored,)] = connection.execute("SELECT count(*) FROM spans").fetchall()
+    return int(stored)
 
 
 def main() -> None:
@@ -224,6 +276,10 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100, help="requests of 512 spans")
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--transport", choices=[*SENDERS, "both"], default="both")
+    parser.add_argument("--decoder", choices=[*PROGRAMS, "both"], default="both")
+    parser.add_argument("--stored", type=int, default=0, help="spans in the store before")
+    parser.add_argument("--query", help="a named query to ask during the load")
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--gzip", action="store_true")
     parser.add_argument("--resend", action="store_true")
     parser.add_argument("collector", nargs="*", help="options for the collector, after --")
@@ -231,10 +287,15 @@ def main() -> None:
     print("$", "python", *sys.argv)
     print(
         f"{options.requests} requests of {SPANS} spans, {options.connections} connections, "
-        f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}, DuckDB {duckdb.__version__}"
+        f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}, DuckDB {duckdb.__version__}, "
+        f"load {os.getloadavg()[0]:.1f}"
     )
-    for transport in SENDERS if options.transport == "both" else [options.transport]:
-        measure(options, transport)
+    print(f"{'':22}{'spans/s':>10} {'p50 ms':>8} {'p99 ms':>8} {'µs CPU':>8} {'MiB':>8}", end="")
+    print(f" {'query ms':>8} {'B sent':>8} {'B disk':>8}")
+    for _ in range(options.repeat):
+        for transport in SENDERS if options.transport == "both" else [options.transport]:
+            for decoder in PROGRAMS if options.decoder == "both" else [options.decoder]:
+                print(*measure(options, transport, decoder), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Spans of otelchain's own handler: every fact under the name it was written with."""
 
+from typing import Any
+
 from otelchain import attributes as names
 from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.spans import SpanFacts
@@ -30,9 +32,14 @@ _RUN_TYPES = {
 
 
 def _complete(span: SpanFacts, found: Found) -> None:
-    operation = span.attributes.get(names.GEN_AI_OPERATION_NAME)
-    if operation == "invoke_agent" and found.get("run_type") == "chain":
-        found["run_type"] = "agent"
+    run_type = found.get("run_type")
+    if run_type is not None:
+        found["run_type"] = agent_or(run_type, span.attributes.get(names.GEN_AI_OPERATION_NAME))
+
+
+def agent_or(run_type: str | None, operation: Any) -> str | None:
+    """Return the type of a run; a chain that is an agent says so in its operation only."""
+    return "agent" if operation == "invoke_agent" and run_type == "chain" else run_type
 
 
 DIALECT = Dialect(
