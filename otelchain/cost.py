@@ -14,19 +14,7 @@ from typing import Any
 
 from otelchain import attributes as names
 from otelchain.content import Attributes
-
-# gen_ai.provider.name → genai-prices' provider id, where it does not find it by itself.
-_PROVIDERS = {
-    "aws.bedrock": "aws",
-    "azure.ai.inference": "azure",
-    "azure.ai.openai": "azure",
-    "gcp.gemini": "google",
-    "gcp.gen_ai": "google",
-    "gcp.vertex_ai": "google",
-    "mistral_ai": "mistral",
-    "moonshot_ai": "moonshotai",
-    "x_ai": "x-ai",
-}
+from otelchain.price_providers import PRICE_PROVIDERS
 
 _USAGE = {
     "input_tokens": names.GEN_AI_USAGE_INPUT_TOKENS,
@@ -124,7 +112,7 @@ def cost(ours: Mapping[str, Any]) -> Attributes:
     if not wanted or not _table.ready():
         return {}
     provider = ours.get(names.GEN_AI_PROVIDER_NAME)
-    provider = _PROVIDERS.get(provider, provider) if isinstance(provider, str) else None
+    provider = PRICE_PROVIDERS.get(provider, provider) if isinstance(provider, str) else None
     usage = {key: ours[name] for key, name in _USAGE.items() if isinstance(ours.get(name), int)}
     for model in wanted:
         if not _unpriced(provider, model):

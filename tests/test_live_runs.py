@@ -675,9 +675,8 @@ def test_a_store_without_pending_runs_is_brought_up_to_date_with_its_spans(
         patch.setattr(schema, "migrations", lambda: old)
         schema.migrate(connection)
         connection.execute(f"ATTACH '{spans}' AS new (READ_ONLY)")
-        connection.execute(
-            "INSERT INTO spans BY NAME SELECT * EXCLUDE (resource_entity_refs) FROM new.spans"
-        )
+        known = [column[0] for column in connection.execute("DESCRIBE spans").fetchall()]
+        connection.execute(f"INSERT INTO spans BY NAME SELECT {', '.join(known)} FROM new.spans")
 
     Store.open(database).close()
 

@@ -1,8 +1,8 @@
 """One span of every dialect as its writer writes it, and what it says, worked out by hand."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from otelchain_collector import prices
 from otelchain_collector.dialects import (
     gen_ai,
     langfuse,
@@ -42,6 +43,18 @@ DIALECTS = [
         other,
     )
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_prices() -> Iterator[None]:
+    """Prices change with genai-prices; test_prices.py is about them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prices, "_table", lambda: None)
+        yield
+
+
+def hash_of(content: bytes) -> int:
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True)
 
 
 def span(
@@ -997,6 +1010,7 @@ def test_openlit_retriever(mark: dict[str, Any]) -> None:
         session_id="chat-7",
         document_count=0,
         inputs_attribute="gen_ai.retrieval.query.text",
+        inputs_hash=hash_of(b"shoes"),
     )
 
 
@@ -1277,6 +1291,11 @@ COLUMN_TYPES: dict[str, type] = {
     "langgraph_step": int,
     "time_to_first_token_ms": float,
     "tags": list,
+    "cost_usd": float,
+    "context_window": int,
+    "fallback_index": int,
+    "finish_reasons": list,
+    "inputs_hash": int,
 }
 
 
@@ -1311,16 +1330,93 @@ def test_no_attribute_is_the_only_source_of_two_columns_of_a_dialect() -> None:
         assert len(set(only_names)) == len(only_names), dialect.name
 
 
-def test_the_columns_are_those_of_the_table_in_its_order() -> None:
-    migration = (
-        Path(__file__).parent.parent / "collector/otelchain_collector/migrations/0001_spans.sql"
-    ).read_text()
-    table = migration.partition("CREATE TABLE spans (")[2].partition("\n);")[0]
-    columns = [
-        line.split()[0]
-        for line in table.splitlines()
-        if line.strip() and not line.strip().startswith("--")
-    ]
+@pytest.mark.parametrize(
+    ("attributes", "cost_usd"),
+    [
+        ({"otelchain.run.type": "llm", "otelchain.cost.total_usd": 0.25}, 0.25),
+        ({"openinference.span.kind": "LLM", "llm.cost.total": 0.25}, 0.25),
+        (
+            {
+                "langfuse.observation.type": "generation",
+                "langfuse.observation.cost_details": '{"input": 0.05, "total": 0.25}',
+            },
+            0.25,
+        ),
+        (
+            {
+                "gen_ai.operation.name": "chat",
+                "telemetry.sdk.name": "openlit",
+                "gen_ai.usage.cost": 0.25,
+            },
+            0.25,
+        ),
+        ({"gen_ai.operation.name": "chat", "gen_ai.usage.cost": 0.25}, None),
+        ({"openinference.span.kind": "LLM", "llm.cost.total": -1}, None),
+        ({"openinference.span.kind": "LLM", "llm.cost.total": "much"}, None),
+        ({"openinference.span.kind": "LLM", "llm.cost.total": float("nan")}, None),
+        ({"openinference.span.kind": "LLM", "llm.cost.total": True}, None),
+    ],
+)
+def test_a_stated_cost_is_read_and_no_other_is_made_up(
+    attributes: dict[str, Any], cost_usd: float | None
+) -> None:
+    assert normalise(span(attributes)).cost_usd == cost_usd
 
-    start, end = columns.index("dialect"), columns.index("received_time_unix_nano")
-    assert columns[start:end] == list(Normalised._fields)
+
+@pytest.mark.parametrize(
+    ("attributes", "reasons"),
+    [
+        ({"otelchain.run.type": "llm", "gen_ai.response.finish_reasons": ["stop"]}, ["stop"]),
+        ({"gen_ai.system": "x", "gen_ai.response.finish_reasons": ["a", "b"]}, ["a", "b"]),
+        ({"gen_ai.system": "x", "gen_ai.response.finish_reasons": '["length"]'}, ["length"]),
+        ({"llm.request.type": "chat", "gen_ai.completion.0.finish_reason": "stop"}, ["stop"]),
+        ({"openinference.span.kind": "LLM"}, None),
+    ],
+)
+def test_finish_reasons_are_read_where_they_are_written(
+    attributes: dict[str, Any], reasons: list[str] | None
+) -> None:
+    assert normalise(span(attributes)).finish_reasons == reasons
+
+
+@pytest.mark.parametrize(("version", "read"), [("1.4.2", "1.4.2"), (7, "7"), (None, None)])
+def test_the_version_of_a_service_is_read_from_its_resource(
+    version: object, read: str | None
+) -> None:
+    assert normalise(span({}, resource={"service.version": version})).service_version == read
+
+
+def test_which_alternative_answered_is_a_column() -> None:
+    facts = span({"otelchain.run.type": "chain", "otelchain.fallback.index": 1})
+
+    assert normalise(facts).fallback_index == 1
+
+
+def test_a_rubric_verdict_is_a_column() -> None:
+    facts = span({"otelchain.run.type": "chain", "otelchain.rubric.result": "needs_revision"})
+
+    assert normalise(facts).rubric_result == "needs_revision"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content"),
+    [
+        ('{"b": 1, "a": [2, {"d": 3, "c": 4}]}', b'{"a":[2,{"c":4,"d":3}],"b":1}'),
+        ('{"a":[2,{"c":4,"d":3}],"b":1}', b'{"a":[2,{"c":4,"d":3}],"b":1}'),
+        ("no JSON", b"no JSON"),
+        ("1", b"1"),
+    ],
+)
+def test_the_same_arguments_of_a_tool_have_the_same_hash(arguments: str, content: bytes) -> None:
+    facts = span({"otelchain.run.type": "tool", "gen_ai.tool.call.arguments": arguments})
+
+    assert normalise(facts).inputs_hash == hash_of(content)
+
+
+def test_only_tools_and_retrievers_with_an_input_have_a_hash_of_it() -> None:
+    for attributes in (
+        {"otelchain.run.type": "tool"},
+        {"otelchain.run.type": "llm", "gen_ai.input.messages": "[]"},
+        {"otelchain.run.type": "chain", "otelchain.input": "{}"},
+    ):
+        assert normalise(span(attributes)).inputs_hash is None

@@ -27,6 +27,9 @@ _SETTINGS: Final = (
     "SET GLOBAL TimeZone = 'UTC'",
     # Otherwise an unknown table name is looked up among the variables of the calling Python code.
     "SET GLOBAL python_enable_replacements = false",
+    # So that a join tells the scan which rows it wants: DuckDB 1.5 does so for up to 50 by itself,
+    # and for a hundred it reads the payload of all (1.2 million runs: 0.63 s of CPU, now 0.11).
+    "SET GLOBAL dynamic_or_filter_threshold = 10000",
     "SET GLOBAL autoinstall_known_extensions = false",
     "SET GLOBAL enable_external_access = false",
     "SET GLOBAL lock_configuration = true",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from otelchain_collector import prices
 from otelchain_collector.dialects import (
     gen_ai,
     langfuse,
@@ -13,10 +14,11 @@ from otelchain_collector.dialects import (
     other,
 )
 from otelchain_collector.dialects.dialect import Dialect, Found
+from otelchain_collector.dialects.inputs_hash import inputs_hash
 from otelchain_collector.dialects.spans import Event, Normalised, SpanFacts
 from otelchain_collector.dialects.status import settle
 from otelchain_collector.dialects.tool_message import tool_error
-from otelchain_collector.dialects.values import MAX_INTEGER, count, parsed, text
+from otelchain_collector.dialects.values import MAX_INTEGER, count, identifier, parsed, text
 
 __all__ = ["Event", "Normalised", "SpanFacts", "normalise"]
 
@@ -47,6 +49,7 @@ def normalise(span: SpanFacts) -> Normalised:
     """
     found = _recognise(span).read(span)
     found["service_name"] = text(span.resource.get("service.name"))
+    found["service_version"] = identifier(span.resource.get("service.version"))
     settle(span, found)
     _add_derived(span, found)
     return Normalised(**found)
@@ -77,6 +80,11 @@ def _add_derived(span: SpanFacts, found: Found) -> None:
         found["total_tokens"] = total_tokens(
             found.get("input_tokens"), found.get("output_tokens"), found.get("run_type")
         )
+    run_type = found.get("run_type")
+    if run_type in ("tool", "retriever"):
+        found["inputs_hash"] = inputs_hash(span, found)
+    elif run_type == "llm":
+        prices.add(found, span.start_time_unix_nano)
     if found["dialect"] == "otelchain":
         return  # its handler states the rest itself
     if found.get("tags"):

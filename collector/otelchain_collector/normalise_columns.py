@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from otelchain import attributes as names
+from otelchain_collector import prices
 from otelchain_collector.attribute_maps import AttributeLists
 from otelchain_collector.decode import normalised
 from otelchain_collector.dialects.dialect import Columns
+from otelchain_collector.dialects.inputs_hash import hash_of
 from otelchain_collector.dialects.otelchain import DIALECT, agent_or
-from otelchain_collector.dialects.values import Reader, text
+from otelchain_collector.dialects.values import Reader, identifier, text
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, total_tokens
 from otelchain_collector.otlp_arrow import FlatSpans
 
@@ -39,6 +41,7 @@ def normalise_columns(request: Request) -> dict[str, list[Any]]:
     others: list[int] = []
     resource_of_span = request.flat.resource_of_scope.take(request.flat.scope_of_span).to_pylist()
     services = [text(resource.get("service.name")) for resource in request.resources]
+    versions = [identifier(resource.get("service.version")) for resource in request.resources]
     for spans in _with_same_keys(request.attributes.keys):
         taken = _ended_well(request.attributes, spans)
         others += set(spans).difference(taken)
@@ -46,6 +49,9 @@ def normalise_columns(request: Request) -> dict[str, list[Any]]:
             continue
         found = _read(request.attributes, taken)
         found["service_name"] = [services[resource_of_span[span]] for span in taken]
+        found["service_version"] = [versions[resource_of_span[span]] for span in taken]
+        starts = request.flat.spans.field("start_time_unix_nano").take(taken).to_pylist()
+        _add_derived(found, request.attributes, starts, taken)
         _place(found, taken, columns, count)
     others.sort()
     rows = [normalised(facts) for facts in _facts(request, others, resource_of_span)]
@@ -105,6 +111,29 @@ def _read(attributes: AttributeLists, spans: Sequence[int]) -> dict[str, Sequenc
             found[f"{side}_attribute"] = _first(readers, values)
     # A run that went well has neither.
     return {name: found[name] for name in found.keys() - {"error", "error_type"}}
+
+
+def _add_derived(
+    found: dict[str, Sequence[Any]],
+    attributes: AttributeLists,
+    starts: Sequence[int],
+    spans: Sequence[int],
+) -> None:
+    """Add what normalise adds to the runs of models, tools and retrievers."""
+    added: dict[int, dict[str, Any]] = {}
+    names_of_inputs = found.get("inputs_attribute") or [None] * len(spans)
+    for place, run_type in enumerate(found["run_type"]):
+        if run_type in ("tool", "retriever"):
+            name = names_of_inputs[place]
+            value = attributes.column(name, [spans[place]])[0] if name else None
+            added[place] = {"inputs_hash": hash_of(value)}
+        elif run_type == "llm":
+            row = {name: found[name][place] for name in prices.READ if name in found}
+            prices.add(row, starts[place])
+            added[place] = row
+    for name in ("inputs_hash", "context_window", "cost_usd"):
+        if any(name in row for row in added.values()):
+            found[name] = [added.get(place, {}).get(name) for place in range(len(spans))]
 
 
 def _table(columns: Columns, keys: frozenset[str], values: _Values) -> dict[str, Sequence[Any]]:

@@ -1,10 +1,10 @@
-"""What the decoder hands to the store: one tuple per row, in the column order of its table."""
+"""What the decoder hands to the store: one tuple per row, a value for each column of its table."""
 
 from typing import NamedTuple
 
 
 class SpanRow(NamedTuple):
-    """A row of table ``spans``; migrations/0001_spans.sql says what each column means."""
+    """A row of table ``spans``; 0001_spans.sql and 0005_cost.sql say what each column means."""
 
     trace_id: str
     span_id: str
@@ -64,6 +64,13 @@ class SpanRow(NamedTuple):
     outputs_attribute: str | None
     inputs_built: str | None
     outputs_built: str | None
+    cost_usd: float | None
+    context_window: int | None
+    finish_reasons: list[str] | None
+    service_version: str | None
+    inputs_hash: int | None
+    rubric_result: str | None
+    fallback_index: int | None
     received_time_unix_nano: int
     resource_entity_refs: str | None
 

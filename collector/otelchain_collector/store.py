@@ -108,9 +108,11 @@ class Store:
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self._recent: dict[str, None] = {}  # TRACE_ID/SPAN_ID, oldest first
         self._pending = PendingSpans(connection)
-        self._rejected_columns = _arrow_schema(connection, "rejected_records")
-        self._log_columns = _arrow_schema(connection, "logs")
-        self._point_columns = _arrow_schema(connection, "metric_points")
+        self._rejected_columns = _arrow_schema(
+            connection, "rejected_records", RejectedRecord._fields
+        )
+        self._log_columns = _arrow_schema(connection, "logs", LogRow._fields)
+        self._point_columns = _arrow_schema(connection, "metric_points", MetricPointRow._fields)
         self._logs = IdentifiedRecords("logs", "record_time_unix_nano")
         self._points = IdentifiedRecords("metric_points", "time_unix_nano")
 
@@ -410,9 +412,13 @@ def _start_times(spans: pa.Table) -> tuple[int, int]:
     return bounds["min"].as_py(), bounds["max"].as_py()
 
 
-def _arrow_schema(connection: duckdb.DuckDBPyConnection, table: str) -> pa.Schema:
+def _arrow_schema(
+    connection: duckdb.DuckDBPyConnection, table: str, fields: Sequence[str]
+) -> pa.Schema:
+    """Return the types of the columns, in the order of the rows, which are inserted by name."""
     described = connection.execute(f"DESCRIBE {table}").fetchall()
-    return pa.schema([(column[0], _SQL_TYPES[column[1]]) for column in described])
+    types = {column[0]: _SQL_TYPES[column[1]] for column in described}
+    return pa.schema([(field, types[field]) for field in fields])
 
 
 def _table(rows: "Sequence[tuple[Any, ...]] | pa.Table", columns: pa.Schema) -> pa.Table:

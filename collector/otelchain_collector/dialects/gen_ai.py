@@ -14,6 +14,7 @@ from otelchain_collector.dialects.values import (
     parsed,
     seconds_as_ms,
     text,
+    text_list,
 )
 
 RUN_TYPES = {
@@ -53,6 +54,7 @@ COLUMNS: Columns = {
         count,
         ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
     ),
+    "finish_reasons": (text_list, ("gen_ai.response.finish_reasons",)),
     "time_to_first_token_ms": (
         seconds_as_ms,
         ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"),

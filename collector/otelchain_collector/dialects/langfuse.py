@@ -9,6 +9,7 @@ from otelchain_collector.dialects.spans import SpanFacts
 from otelchain_collector.dialects.tool_message import tool_error
 from otelchain_collector.dialects.values import (
     Reader,
+    amount,
     as_json,
     count,
     identifier,
@@ -62,6 +63,7 @@ def _complete(span: SpanFacts, found: Found) -> None:
             found[column] = value  # the observation's own tags win over the trace's
     found.setdefault("session_id", identifier(metadata.get("thread_id")))
     _read_usage(json_object(span.attributes.get("langfuse.observation.usage_details")), found)
+    found["cost_usd"] = _cost(json_object(span.attributes.get("langfuse.observation.cost_details")))
     _read_first_token(span, found)
     _read_status(span, found)
 
@@ -83,6 +85,10 @@ def _read_usage(usage: Mapping[str, Any], found: Found) -> None:
         _first(usage, "input_cache_creation", "cache_creation_input_tokens")
     )
     found["reasoning_tokens"] = count(reasoning)
+
+
+def _cost(details: Mapping[str, Any]) -> float | None:
+    return amount(details.get("total"))
 
 
 def _whole(usage: Mapping[str, Any], side: str) -> int | None:

@@ -13,6 +13,7 @@ from otelchain_collector.dialects.status import (
     without_traceback,
 )
 from otelchain_collector.dialects.values import (
+    amount,
     count,
     identifier,
     integer,
@@ -81,6 +82,7 @@ DIALECT = Dialect(
         "cache_read_tokens": (count, ("llm.token_count.prompt_details.cache_read",)),
         "cache_write_tokens": (count, ("llm.token_count.prompt_details.cache_write",)),
         "reasoning_tokens": (count, ("llm.token_count.completion_details.reasoning",)),
+        "cost_usd": (amount, ("llm.cost.total",)),
         "session_id": (identifier, ("session.id",)),
         "user_id": (identifier, ("user.id",)),
         "agent_name": (text, ("agent.name",)),

@@ -5,7 +5,7 @@ import re
 from otelchain_collector.dialects import gen_ai
 from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.spans import SpanFacts
-from otelchain_collector.dialects.values import count, one_of, other_than, text
+from otelchain_collector.dialects.values import amount, count, one_of, other_than, text
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -35,6 +35,7 @@ DIALECT = Dialect(
             other_than(text, "langchain", "langgraph"),
             ("gen_ai.provider.name", "gen_ai.system"),
         ),
+        "cost_usd": (amount, ("gen_ai.usage.cost",)),
         "document_count": (count, ("gen_ai.retrieval.document_count",)),
     },
     inputs=(

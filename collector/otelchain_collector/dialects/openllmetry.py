@@ -52,6 +52,9 @@ def _complete(span: SpanFacts, found: Found) -> None:
     }
     if properties:
         found["metadata"] = as_json(properties)
+    reason = text(span.attributes.get("gen_ai.completion.0.finish_reason"))
+    if reason is not None:
+        found.setdefault("finish_reasons", [reason])
     found["tags"] = text_list(_entity_input(span).get("tags"))
 
 

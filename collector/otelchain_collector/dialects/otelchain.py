@@ -7,6 +7,7 @@ from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.spans import SpanFacts
 from otelchain_collector.dialects.status import known_status
 from otelchain_collector.dialects.values import (
+    amount,
     count,
     identifier,
     integer,
@@ -67,6 +68,10 @@ DIALECT = Dialect(
         "agent_name": (text, (names.GEN_AI_AGENT_NAME,)),
         "tool_call_id": (identifier, (names.GEN_AI_TOOL_CALL_ID,)),
         "document_count": (count, (names.DOCUMENT_COUNT,)),
+        "cost_usd": (amount, (names.COST_TOTAL_USD,)),
+        "finish_reasons": (text_list, (names.GEN_AI_RESPONSE_FINISH_REASONS,)),
+        "rubric_result": (text, (names.RUBRIC_RESULT,)),
+        "fallback_index": (small_count, (names.FALLBACK_INDEX,)),
         "retry_attempt": (small_count, (names.RETRY_ATTEMPT,)),
         "tags": (text_list, (names.TAGS,)),
         "metadata": (json_text, (names.METADATA,)),

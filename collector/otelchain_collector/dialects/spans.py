@@ -32,7 +32,7 @@ class SpanFacts(NamedTuple):
 
 
 class Normalised(NamedTuple):
-    """The normalised columns of table ``spans``, in its order (migrations/0001_spans.sql).
+    """The normalised columns of table ``spans`` (migrations/0001_spans.sql, 0005_cost.sql).
 
     None is stored as NULL and means that the span does not say. ``metadata``, ``inputs_built``
     and ``outputs_built`` are JSON text.
@@ -71,3 +71,10 @@ class Normalised(NamedTuple):
     outputs_attribute: str | None = None
     inputs_built: str | None = None
     outputs_built: str | None = None
+    cost_usd: float | None = None
+    context_window: int | None = None
+    finish_reasons: list[str] | None = None
+    service_version: str | None = None
+    inputs_hash: int | None = None
+    rubric_result: str | None = None
+    fallback_index: int | None = None

@@ -58,6 +58,13 @@ def seconds_as_ms(value: Any) -> float | None:
     return value * 1000.0 if math.isfinite(value) and value >= 0 else None
 
 
+def amount(value: Any) -> float | None:
+    """Return a sum of money: a number that is finite and not negative."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
 def text_list(value: Any) -> list[str] | None:
     """Return a list of texts, also when it is written as JSON."""
     items = parsed(value)
