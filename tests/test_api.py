@@ -96,6 +96,15 @@ def test_sql_is_cut_at_the_row_limit(port: int) -> None:
     assert (status, answer["rows"], answer["has_more"]) == (200, [[0], [1]], True)
 
 
+def test_the_parameters_of_sql_are_bound_as_values(port: int) -> None:
+    sql = "SELECT $a::INTEGER + 1 AS b, $c AS c"
+    body = {"sql": sql, "params": {"a": "41", "c": "'; DROP TABLE spans; --"}}
+
+    status, answer = request(port, "POST", "/sql", body)
+
+    assert (status, answer["rows"]) == (200, [[42, "'; DROP TABLE spans; --"]])
+
+
 def test_a_named_query_is_answered(port: int) -> None:
     body = {"params": {"min_duration": "7s"}}
 
@@ -135,6 +144,14 @@ def test_the_queries_are_listed_with_their_parameters(port: int) -> None:
         ("/queries/traces", "{", 400, "the body is not JSON"),
         ("/sql", {}, 400, 'the body must be {"sql": "SELECT'),
         ("/sql", {"sql": "DROP TABLE spans"}, 400, "only SELECT and EXPLAIN are allowed, not DROP"),
+        ("/sql", {"sql": "SELECT $a", "params": {"a": 1}}, 400, "params must be an object of text"),
+        (
+            "/sql",
+            {"sql": "SELECT $a::DATE", "params": {"a": "x"}, "name": "own"},
+            400,
+            "own: a must be a date such as 2026-11-30, not 'x'",
+        ),
+        ("/sql", {"sql": "DROP TABLE spans", "params": {"a": "1"}}, 400, "only SELECT"),
         ("/sql", {"sql": "SELECT nope FROM runs"}, 400, 'Referenced column "nope" not found'),
         ("/sql", {"sql": "FROM read_text('/etc/hostname')"}, 400, "'read_text' is not allowed"),
         ("/sql", {"sql": "SELECT 1", "max_rows": -1}, 400, "max_rows must be a whole number"),

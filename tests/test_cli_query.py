@@ -1,11 +1,14 @@
 """The bundle on the command line: a subcommand per file, its options from the header."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import otelchain_queries
+from collector_process import RunningCollector
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
 
@@ -79,7 +82,8 @@ def test_the_help_of_a_query_is_its_header() -> None:
     for param in query.params:
         assert f"--{param.name.replace('_', '-')} " in shown
     assert "shortest duration to show: 500ms, 5s, 2m [default: 5s]" in shown
-    assert "Example: otelchain query slow-tools --min-duration 5s --format json" in shown
+    assert f"Next: {query.next}" in shown
+    assert f"Example: {query.example}" in shown
 
 
 def test_every_query_of_the_bundle_answers_on_the_command_line(database: str) -> None:
@@ -87,7 +91,7 @@ def test_every_query_of_the_bundle_answers_on_the_command_line(database: str) ->
         result = asked("query", name, "--database", database, "--format", "csv")
 
         assert (result.returncode, result.stderr) == (0, b""), name
-        assert result.stdout.startswith(b"trace_id,"), name
+        assert result.stdout.startswith((b"trace_id,", b"service_name,")), name
 
 
 def test_a_value_is_data_and_never_sql(database: str) -> None:
@@ -106,3 +110,59 @@ def test_each_format_is_printed(database: str, format_name: str) -> None:
     assert result.returncode == 0
     assert TRACE.encode() in result.stdout
     assert result.stdout.endswith(b"\n")
+
+
+OWN = """\
+-- title: Long chains
+-- description: Chains that took long.
+-- why: To find them.
+-- param: min_ms = 1000  shortest duration in milliseconds
+-- param: limit = 100  number of rows to show
+SELECT trace_id, name
+FROM runs
+WHERE run_type = 'tool' AND duration_ms >= $min_ms::DOUBLE
+ORDER BY name
+LIMIT $limit::BIGINT;
+"""
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> str:
+    folder = tmp_path / "my queries"
+    folder.mkdir()
+    folder.joinpath("long_chains.sql").write_text(OWN)
+    return str(folder)
+
+
+def test_a_query_of_the_users_own_is_a_command_too(database: str, folder: str) -> None:
+    asking = ("query", "--queries-dir", folder, "long-chains", "--database", database)
+
+    assert names(*asking) == ["lookup", "other"]
+    assert names(*asking, "--min-ms", "7000") == ["lookup"]
+    assert b"long-chains" in asked("query", "--queries-dir", folder).stdout
+    assert b"Long chains" in asked("query", "--queries-dir", folder, "--help").stdout
+
+
+def test_folders_of_queries_may_come_from_the_environment(
+    database: str, folder: str, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("empty").mkdir()
+    several = os.pathsep.join([str(tmp_path / "empty"), folder])
+
+    asking = ("query", "long-chains", "--database", database)
+    assert names(*asking, OTELCHAIN_QUERIES=several) == ["lookup", "other"]
+
+
+def test_a_query_of_the_users_own_is_answered_by_a_collector_too(
+    database: str, folder: str, start_collector: Callable[..., RunningCollector]
+) -> None:
+    asking = ("query", "--queries-dir", folder, "long-chains", "--database", database)
+    from_the_file = asked(*asking, "--min-ms", "7000", "--format", "json").stdout
+
+    start_collector(Path(database))
+
+    assert asked(*asking, "--min-ms", "7000", "--format", "json").stdout == from_the_file
+    failed = asked(*asking, "--min-ms", "soon")
+    assert failed.stderr == b"Error: long-chains: min_ms must be a number, not 'soon'\n"
+    cut = asked(*asking, "--limit", "1")
+    assert b"more rows exist" in cut.stderr

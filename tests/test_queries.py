@@ -1,18 +1,26 @@
 """The bundle: every .sql file is one parametrised SELECT with a header that tells the truth."""
 
+import re
+import shlex
 from pathlib import Path
 
+import click
 import duckdb
 import pytest
 
 import otelchain_queries
-from otelchain_queries import Param, Query, QueryError, load, names, parse
+from otelchain.cli import cli
+from otelchain_collector.check_query import problems
+from otelchain_collector.schema import migrate
+from otelchain_queries import Finding, Param, Query, QueryError, load, names, parse
 from otelchain_queries.index import index_markdown
-
-MIGRATIONS = Path(__file__).parent.parent / "collector" / "otelchain_collector" / "migrations"
 
 every_query = pytest.mark.parametrize("query", [load(name) for name in names()], ids=names())
 
+EXPECTED = (
+    "expected '-- title:', '-- description:', '-- why:', '-- example:', '-- next:', "
+    "'-- finding:', '-- weight:' or '-- param:'"
+)
 HEADER = """\
 -- title: Slow runs
 -- description: Runs, slowest first.
@@ -23,11 +31,19 @@ SELECT $min_duration, $service;
 """
 
 
-@pytest.fixture(name="empty_store")
+# Words of the header that a template of a finding must not show: columns that hold content.
+# fmt: off
+CONTENT_COLUMNS = frozenset({
+    "inputs", "outputs", "tool_input", "query_text", "question", "error", "first_error",
+    "newest_error", "end_reason", "criteria", "metadata", "tags", "variables", "arguments",
+})
+# fmt: on
+
+
+@pytest.fixture(name="empty_store", scope="module")
 def _empty_store() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    for path in sorted(MIGRATIONS.glob("*.sql")):
-        connection.execute(path.read_text())
+    migrate(connection)
     return connection
 
 
@@ -66,14 +82,50 @@ def test_it_takes_the_parameters_that_all_take(query: Query) -> None:
 def test_its_rows_can_be_found_again(query: Query, empty_store: duckdb.DuckDBPyConnection) -> None:
     answer = empty_store.execute(query.sql, query.bind({}))
 
-    columns = {column[0] for column in answer.description or ()}
-    assert {"trace_id", "span_id", "name", "duration_ms", "start_time"} <= columns
+    columns = [column[0] for column in answer.description or ()]
+    if query.name == "ingestion-health":  # which is about services
+        assert columns[0] == "service_name"
+    else:
+        assert columns[0] == "trace_id"
+    assert len(set(columns)) == len(columns)
 
 
-def test_the_bundle_has_the_questions_of_the_command_line() -> None:
-    asked_for = {"failed-retrievers", "mixed-status-parents", "slow-tools", "trace", "traces"}
+@every_query
+def test_the_check_of_queries_finds_nothing_wrong_with_it(query: Query) -> None:
+    file_name = query.name.replace("-", "_") + ".sql"
 
-    assert asked_for <= set(names())
+    assert problems(query.sql, file_name) == []
+
+
+@every_query
+def test_its_example_is_a_command_that_runs(query: Query) -> None:
+    program, *arguments = shlex.split(query.example)
+
+    assert (program, *arguments[:2]) == ("otelchain", "query", query.name)
+    with cli.make_context("otelchain", arguments) as context:
+        group = cli.get_command(context, "query")
+        assert isinstance(group, click.Group)
+        command = group.get_command(context, query.name)
+        assert command is not None
+        command.make_context(query.name, arguments[2:]).close()
+
+
+@every_query
+def test_it_says_what_to_do_next_with_commands_that_there_are(query: Query) -> None:
+    named = re.findall(r"otelchain query ([a-z-]+)", query.next)
+
+    assert query.next.endswith(".")
+    assert set(named) <= set(names())
+
+
+@every_query
+def test_its_finding_tells_no_content(query: Query) -> None:
+    if query.finding is not None:
+        assert not CONTENT_COLUMNS & set(query.finding.columns)
+
+
+def test_the_bundle_answers_at_least_thirty_questions() -> None:
+    assert len(names()) >= 30
 
 
 def test_a_header_becomes_a_query() -> None:
@@ -103,11 +155,11 @@ def test_a_comment_below_the_header_is_no_header_line() -> None:
     [
         (
             HEADER.replace("-- why:", "-- reason:"),
-            "slow_runs.sql:3: expected '-- title:', '-- description:', '-- why:' or '-- param:'",
+            f"slow_runs.sql:3: {EXPECTED}",
         ),
         (
             "-- just words\n" + HEADER,
-            "slow_runs.sql:1: expected '-- title:', '-- description:', '-- why:' or '-- param:'",
+            f"slow_runs.sql:1: {EXPECTED}",
         ),
         (
             HEADER.replace("-- why: To find them.\n", ""),
@@ -123,6 +175,32 @@ def test_a_comment_below_the_header_is_no_header_line() -> None:
             ),
         ),
         (
+            HEADER.replace("-- why:", "-- finding: {a}\n-- why:"),
+            "slow_runs.sql: the header has no '-- weight:' line",
+        ),
+        (
+            HEADER.replace("-- why:", "-- weight: 5\n-- why:"),
+            "slow_runs.sql: the header has no '-- finding:' line",
+        ),
+        (
+            HEADER.replace("-- why:", "-- finding: {a}\n-- weight: 101\n-- why:"),
+            "slow_runs.sql:4: weight must be a whole number from 1 to 100",
+        ),
+        (
+            HEADER.replace("-- why:", "-- weight: 5\n-- finding: {a:weeks}\n-- why:"),
+            (
+                "slow_runs.sql:4: finding has the unknown form 'weeks'; "
+                "there are: duration, number, times, usd"
+            ),
+        ),
+        (
+            HEADER.replace("-- why:", "-- weight: 5\n-- finding: {a.b}\n-- why:"),
+            (
+                "slow_runs.sql:4: finding has a brace that is no place such as {name} or "
+                "{duration_ms:duration}"
+            ),
+        ),
+        (
             HEADER.replace("service =", "min_duration ="),
             "slow_runs.sql:5: parameter min_duration is given twice",
         ),
@@ -134,6 +212,11 @@ def test_a_comment_below_the_header_is_no_header_line() -> None:
         "empty",
         "given twice",
         "bad param",
+        "finding without weight",
+        "weight without finding",
+        "weight too great",
+        "unknown form",
+        "brace",
         "param given twice",
     ],
 )
@@ -142,6 +225,93 @@ def test_a_wrong_header_is_named_with_its_file_and_line(text: str, message: str)
         parse(text, "slow_runs.sql")
 
     assert str(caught.value) == message
+
+
+def test_all_mistakes_of_a_header_are_told() -> None:
+    text = HEADER.replace("Slow runs", "").replace("-- why: To find them.\n", "")
+
+    with pytest.raises(QueryError) as caught:
+        parse(text, "slow_runs.sql")
+
+    assert caught.value.problems == (
+        "slow_runs.sql:1: title is empty",
+        "slow_runs.sql: the header has no '-- why:' line",
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "expected"),
+    [
+        ("", "docs", "docs"),
+        ("", ["a", "b"], "a, b"),
+        ("", "{name}", "{name}"),
+        ("duration", 0.25, "0.25 ms"),
+        ("duration", 999, "999 ms"),
+        ("duration", 1_500, "1.5 s"),
+        ("duration", 119_000, "119 s"),
+        ("duration", 120_000, "2 min"),
+        ("duration", 9_000_000, "2.5 h"),
+        ("duration", 3 * 86_400_000, "3 days"),
+        ("number", 12_345, "12,345"),
+        ("number", 1.2345, "1.23"),
+        ("number", 2.0, "2"),
+        ("times", 1, "once"),
+        ("times", 2, "twice"),
+        ("times", 1_000, "1,000 times"),
+        ("usd", 12.5, "$12.50"),
+        ("usd", 0.00123, "$0.0012"),
+    ],
+)
+def test_a_finding_shows_a_value_in_its_form(form: str, value: object, expected: str) -> None:
+    place = f"{{x:{form}}}" if form else "{x}"
+
+    assert Finding(f"<{place}>", 1).sentence({"x": value}) == f"<{expected}>"
+
+
+def test_a_row_without_a_value_that_the_sentence_needs_is_no_finding() -> None:
+    finding = Finding("{name} is {slow}", 1)
+
+    assert finding.sentence({"name": "a", "slow": None}) is None
+    assert finding.sentence({"name": "a"}) is None
+    assert Finding("{calls:times}", 1).sentence({"calls": 0}) is None
+    assert Finding("{calls:number}", 1).sentence({"calls": 0}) == "0"
+    assert finding.sentence({"name": "a", "slow": "slow"}) == "a is slow"
+
+
+def own_folder(path: Path) -> Path:
+    path.joinpath("slow_runs.sql").write_text(HEADER)
+    path.joinpath("notes.txt").write_text("no query")
+    path.joinpath("old.sql").mkdir()
+    return path
+
+
+def test_a_folder_of_the_user_joins_the_bundle(tmp_path: Path) -> None:
+    folders = [own_folder(tmp_path)]
+
+    assert names(folders) == sorted([*names(), "slow-runs"])
+    assert load("slow-runs", folders).title == "Slow runs"
+    assert load("traces", folders) == load("traces")
+
+
+def test_a_query_with_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    tmp_path.joinpath("slow_tools.sql").write_text(HEADER)
+
+    with pytest.raises(
+        QueryError, match=r"slow_tools\.sql' has the name of another query, 'slow-tools'; rename"
+    ):
+        names([tmp_path])
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=r"^there is no folder '.*nowhere' with queries$"):
+        names([tmp_path / "nowhere"])
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    tmp_path.joinpath("odd.sql").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(QueryError, match=r"^cannot read '.*odd\.sql': it is not UTF-8$"):
+        load("odd", [tmp_path])
 
 
 def test_binding_fills_in_the_defaults() -> None:
@@ -191,6 +361,7 @@ def test_the_index_lists_every_query_and_parameter() -> None:
     for query in map(load, names()):
         assert f"### {query.name}\n\n**{query.title}.** {query.description}" in index
         assert query.why in index
+        assert f"    {query.example}\n\n*Next:* {query.next}\n" in index
         for param in query.params:
             assert f"| `{param.name}` |" in index
             assert f"| {param.help} |" in index

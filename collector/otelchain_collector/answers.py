@@ -185,7 +185,7 @@ def answer_query(
     with _reading(connection, max_seconds):
         tree = syntax_tree(connection, query.sql)
         check_tree(tree)
-        _check_values(connection, query.name, tree, bound)
+        check_values(connection, query.name, tree, bound)
         limit = _limit(bound)
         if limit is not None:
             # One row more tells whether the query's own limit cut something off.
@@ -282,10 +282,14 @@ _FORMS: Final = {
 }
 
 
-def _check_values(
+def check_values(
     connection: duckdb.DuckDBPyConnection, query: str, tree: Any, values: Mapping[str, str]
 ) -> None:
-    """Refuse a value that the cast of its parameter would refuse, by the parameter's name."""
+    """Refuse a value that the cast of its parameter would refuse, by the parameter's name.
+
+    Raises:
+        QueryFailed: The first such value.
+    """
     for name, kind in sorted(set(_casts(tree))):
         if kind not in _FORMS or name not in values:
             continue

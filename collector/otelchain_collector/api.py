@@ -4,7 +4,7 @@ A question ends when it is answered, when it takes too long, when its sender goe
 when the collector stops.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ from otelchain_collector.readers import (
 from otelchain_collector.rendering import ARROW, JSON, Ask, Rendering
 from otelchain_collector.settings import is_loopback
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS
-from otelchain_queries import QueryError
+from otelchain_queries import Param, Query, QueryError
 
 _MAX_BODY_BYTES: Final = 1024 * 1024
 _MAX_ID_CHARS: Final = 64
@@ -109,11 +109,24 @@ class _Api:
                 raise _Refused(400, 'the body must be {"sql": "SELECT …"}')
             max_rows = _whole_number(body, "max_rows", DEFAULT_MAX_ROWS, MAX_ROWS)
             seconds = self._max_seconds
+            if "params" in body:  # A query that the collector does not have: one of the user's own.
+                values = _text_values(body["params"])
+                query = _unbundled(str(body.get("name", "sql")), sql, values)
+                return lambda cursor: answer_query(
+                    cursor,
+                    query,
+                    values,
+                    max_rows=max_rows,
+                    offset=offset,
+                    max_seconds=seconds,
+                    form=form,
+                )
             return lambda cursor: answer_sql(
                 cursor, sql, max_rows=max_rows, offset=offset, max_seconds=seconds, form=form
             )
 
-        return await self._respond(request, {"id", "max_rows", "offset", "sql"}, prepare)
+        fields = {"id", "max_rows", "name", "offset", "params", "sql"}
+        return await self._respond(request, fields, prepare)
 
     async def cancel(self, request: Request) -> Response:
         """DELETE /questions/ID: whoever knows the id of a question may stop it."""
@@ -225,6 +238,11 @@ def _text_values(params: Any) -> dict[str, str]:
     return params
 
 
+def _unbundled(name: str, sql: str, values: Mapping[str, str]) -> Query:
+    params = tuple(Param(param, default, "") for param, default in values.items())
+    return Query(name, "", "", "", params, sql)
+
+
 def _described(name: str) -> dict[str, Any]:
     query = otelchain_queries.load(name)
     params = [
@@ -235,6 +253,8 @@ def _described(name: str) -> dict[str, Any]:
         "title": query.title,
         "description": query.description,
         "why": query.why,
+        "example": query.example,
+        "next": query.next,
         "params": params,
     }
 

@@ -13,7 +13,7 @@ from otelchain import attributes as names
 from otelchain_collector import prices
 from otelchain_collector.attribute_maps import AttributeLists
 from otelchain_collector.decode import normalised
-from otelchain_collector.dialects.dialect import Columns
+from otelchain_collector.dialects.dialect import Columns, Found
 from otelchain_collector.dialects.inputs_hash import hash_of
 from otelchain_collector.dialects.otelchain import DIALECT, agent_or
 from otelchain_collector.dialects.values import Reader, identifier, text
@@ -128,7 +128,7 @@ def _add_derived(
             value = attributes.column(name, [spans[place]])[0] if name else None
             added[place] = {"inputs_hash": hash_of(value)}
         elif run_type == "llm":
-            row = {name: found[name][place] for name in prices.READ if name in found}
+            row: Found = {name: found[name][place] for name in prices.READ if name in found}
             prices.add(row, starts[place])
             added[place] = row
     for name in ("inputs_hash", "context_window", "cost_usd"):

@@ -27,6 +27,17 @@ ENDPOINT: Final = click.Option(
     show_envvar=True,
     help="HTTP address of a running collector to ask, such as http://127.0.0.1:4318.",
 )
+QUERIES_DIR: Final = click.Option(
+    ["--queries-dir", "queries_dirs"],
+    multiple=True,
+    type=click.Path(path_type=Path),
+    envvar="OTELCHAIN_QUERIES",
+    show_envvar=True,
+    # Known before --help lists the queries.
+    is_eager=True,
+    help="Folder with .sql files of your own, which join the bundled queries; may be repeated (in "
+    "the variable: several, separated as in PATH).",
+)
 
 
 def format_option(formats: tuple[str, ...] = FORMATS) -> click.Option:

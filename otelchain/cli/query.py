@@ -1,12 +1,14 @@
-"""``otelchain query``: one subcommand per file of the bundle, with the options of its header."""
+"""``otelchain query``: one subcommand per question, with the options of its header."""
 
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 import otelchain_queries
+from otelchain.cli.check import check_command
 from otelchain.cli.group import Commands
-from otelchain.cli.options import format_option
+from otelchain.cli.options import QUERIES_DIR, format_option
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.times import EXAMPLES, Time
 from otelchain_queries import Param, Query
@@ -15,43 +17,54 @@ from otelchain_queries import Param, Query
 _TIMES: Final = {
     "since": ("the beginning", f"Only what started at or after this time ({EXAMPLES})."),
     "until": ("no end", "Only what started before this time."),
+    "split": ("24 hours before the newest run", "Where the new side begins, with --by time."),
 }
+_CHECK: Final = "check"
 
 
 class QueryCommands(Commands):
-    """The queries of the bundle as commands."""
+    """The queries as commands, those of the user's own folders too."""
 
     noun = "query"
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the bundle."""
-        return otelchain_queries.names()
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the queries, and the command that checks a file."""
+        return sorted([*otelchain_queries.names(_folders(ctx)), _CHECK])
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command made from a query's header."""
-        if cmd_name not in otelchain_queries.names():
+        if cmd_name == _CHECK:
+            return check_command
+        folders = _folders(ctx)
+        if cmd_name not in otelchain_queries.names(folders):
             return None
-        return _command(otelchain_queries.load(cmd_name))
+        return _command(otelchain_queries.load(cmd_name, folders))
 
 
-@click.group("query", cls=QueryCommands, invoke_without_command=True)
+def _folders(ctx: click.Context) -> tuple[Path, ...]:
+    return tuple(ctx.params.get("queries_dirs") or ())
+
+
+@click.group("query", cls=QueryCommands, invoke_without_command=True, params=[QUERIES_DIR])
 @click.pass_context
-def query_command(ctx: click.Context) -> None:
+def query_command(ctx: click.Context, queries_dirs: tuple[Path, ...]) -> None:
     """Answer a named question about traced runs; without a name, list the questions.
 
     \b
     Example:
       otelchain query slow-tools --min-duration 5s --since 24h --format json
+      otelchain query --queries-dir my-queries
+      otelchain query check my-queries/refunds.sql
     """  # noqa: D301 - click reads the character \b
     if ctx.invoked_subcommand is None:
-        _list()
+        _list(queries_dirs)
 
 
-def _list() -> None:
-    names = otelchain_queries.names()
+def _list(folders: tuple[Path, ...]) -> None:
+    names = otelchain_queries.names(folders)
     width = max(map(len, names), default=0)
     for name in names:
-        click.echo(f"{name:{width}}  {otelchain_queries.load(name).title}")
+        click.echo(f"{name:{width}}  {otelchain_queries.load(name, folders).title}")
 
 
 def _command(query: Query) -> click.Command:
@@ -99,10 +112,13 @@ def _option(param: Param) -> click.Option:
 
 
 def _help(query: Query) -> str:
-    own = [param for param in query.params if param.name not in {*_TIMES, "limit", "service"}]
-    options = [
-        f"--{param.name.replace('_', '-')} {param.default}" for param in own if param.default
+    example = query.example or f"otelchain query {query.name} --format json"
+    next_step = f"Next: {query.next}" if query.next else ""
+    parts = [
+        f"{query.title}.",
+        query.description,
+        query.why,
+        next_step,
+        f"\b\nExample:\n  {example}",
     ]
-    example = " ".join(["otelchain query", query.name, *options[:1], "--format json"])
-    parts = [f"{query.title}.", query.description, query.why, f"\b\nExample:\n  {example}"]
     return "\n\n".join(part for part in parts if part)

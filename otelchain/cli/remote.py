@@ -8,10 +8,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import Request
 
+import otelchain_queries
 from otelchain.cli.connect import address, opener, reason, token
 from otelchain.cli.place import Place
 from otelchain.cli.source import SourceError
-from otelchain_collector.answers import DEFAULT_MAX_SECONDS, Answer, QueryFailed
+from otelchain_collector.answers import DEFAULT_MAX_SECONDS, MAX_ROWS, Answer, QueryFailed
 from otelchain_queries import Query
 
 # The collector ends a question after its own limit; this only guards against one that hangs.
@@ -56,7 +57,12 @@ class CollectorSource:
             SourceError: No collector answers there, or it does not let us in.
             QueryFailed: The collector refused; the text is its own.
         """
-        return self._ask(f"/queries/{quote(query.name, safe='')}", {"params": query.bind(values)})
+        bound = query.bind(values)
+        if query.name in otelchain_queries.names():
+            return self._ask(f"/queries/{quote(query.name, safe='')}", {"params": bound})
+        # One of the user's own, which the collector does not have.
+        body = {"sql": query.sql, "params": bound, "name": query.name, "max_rows": MAX_ROWS}
+        return self._ask("/sql", body)
 
     def sql(self, sql: str, max_rows: int) -> Answer:
         """Answer one SELECT.

@@ -17,6 +17,7 @@ _HOMES = {
         "Receive OTLP traces and keep them in a DuckDB file.",
     ),
     "demo": ("otelchain.demo.command:demo_command", "Trace a small application and question it."),
+    "diagnose": ("otelchain.cli.diagnose:diagnose_command", "Say in words what is wrong."),
     "doctor": (
         "otelchain.cli.doctor.command:doctor_command",
         "Find out why spans do not arrive, or answers do not come.",
@@ -77,6 +78,7 @@ def cli(ctx: click.Context) -> None:
     \b
     Example:
       otelchain demo
+      otelchain diagnose --since 24h
       otelchain query slow-tools --since 24h
       otelchain show last
     """  # noqa: D301 - click reads the character \b

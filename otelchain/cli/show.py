@@ -41,7 +41,7 @@ def show_command(trace_id: str, full: bool, format_name: str, **place: Any) -> N
     query = otelchain_queries.load("trace")
     answer = open_source(Place(**place)).query(query, {"trace_id": trace_id})
     if not answer.rows:
-        raise UnknownTraceError(_nothing(trace_id))
+        raise UnknownTraceError(nothing(trace_id))
     if format_name == "tree":
         _print_tree(answer, full)
     else:
@@ -56,7 +56,8 @@ def _print_tree(answer: "Answer", full: bool) -> None:
     print_tree(runs, full=full)
 
 
-def _nothing(trace_id: str) -> str:
+def nothing(trace_id: str) -> str:
+    """Say that there is no such trace, and what to do."""
     if trace_id == "last":
         return "there are no traces yet; trace an application, or see one with: otelchain demo"
     return f"no trace has an id that begins with {trace_id!r}; list them: otelchain query traces"

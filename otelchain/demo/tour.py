@@ -28,6 +28,7 @@ STOPS: Sequence[tuple[str, Sequence[str]]] = (
     ("Which tools are slow?", ("query", "slow-tools", "--min-duration", "1s")),
     ("Where did one branch fail and another succeed?", ("query", "mixed-status-parents")),
     ("What happened in the newest trace, step by step?", ("show", "last")),
+    ("What else is wrong, in words?", ("diagnose", "--each", "1")),
 )
 
 SETTINGS_LEFT_OUT = ("OTEL_", "OTELCHAIN_", "LANGSMITH_", "LANGCHAIN_")

@@ -4,7 +4,7 @@ from otelchain_queries import Query, load, names
 
 
 def index_markdown() -> str:
-    """Return one section per bundled query: what it answers, why, and its parameters."""
+    """Return one section per bundled query: all that its header says."""
     return "\n".join(_section(load(name)) for name in names())
 
 
@@ -20,6 +20,10 @@ def _section(query: Query) -> str:
             f"**{query.title}.** {query.description}",
             "",
             f"*Why:* {query.why}",
+            "",
+            f"    {query.example}",
+            "",
+            f"*Next:* {query.next}",
             "",
             "| parameter | default | |",
             "| --- | --- | --- |",

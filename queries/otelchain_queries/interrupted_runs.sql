@@ -1,7 +1,12 @@
 -- title: Interrupted runs
 -- description: LangGraph runs that stopped to wait for a human, newest first, with what they asked and what became of it: waiting, resumed (by which trace, after how long) or superseded (a new run of the same graph began on the thread instead).
 -- why: Work that nobody answers does not fail, it only never ends. And the answer is another trace: here the two are one story, also when another process resumed it.
+-- example: otelchain query interrupted-runs --waiting true --since 7d
+-- next: Resume the thread of a waiting run with Command(resume=…), or tell its user that nobody has answered.
+-- finding: Graph {name} waits for a human on thread {waiting_thread_id}.
+-- weight: 30
 -- param: waiting = false  show only runs that nobody has resumed
+-- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
 -- param: since = 1970-01-01  only runs that started at or after this UTC time
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
@@ -27,6 +32,7 @@ WITH stopped AS (
             AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
             AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
             AND ($service = '' OR service_name = $service)
+            AND ($trace_id = '' OR trace_id = $trace_id)
     )
     WHERE thread_id IS NOT NULL
 ),
@@ -106,6 +112,7 @@ SELECT
     run.name,
     judged.outcome,
     judged.thread_id,
+    if(judged.outcome = 'waiting', judged.thread_id, NULL) AS waiting_thread_id,
     run.end_time AS waiting_since,
     spans.attributes ->> 'otelchain.interrupt.kind' AS kind,
     spans.attributes ->> 'otelchain.interrupt.value' AS question,

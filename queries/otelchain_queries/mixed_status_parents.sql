@@ -1,7 +1,12 @@
 -- title: Mixed-status parents
 -- description: Runs of whose direct children some failed and some succeeded, newest first. Kind retried: every failed child was an attempt that a later attempt made good. Pending, cancelled, interrupted and abandoned children count as neither. A parent that is not stored has no name.
 -- why: Such a run often ends well although a part of it is missing: an answer from three sources of which one was down.
+-- example: otelchain query mixed-status-parents --retried false --since 24h
+-- next: 'otelchain show TRACE_ID' shows the branches side by side; the column first_error says why the first one failed.
+-- finding: Below {name}, steps failed {failed_count:times} and succeeded {succeeded_count:times}; it ended as {status}.
+-- weight: 50
 -- param: retried = true  also show parents whose failed children all succeeded on a later attempt
+-- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
 -- param: since = 1970-01-01  only runs that started at or after this UTC time
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
@@ -13,34 +18,63 @@ WITH suspects AS (
     WHERE status IN ('error', 'handled_error')
         AND parent_span_id IS NOT NULL
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND ($trace_id = '' OR trace_id = $trace_id)
+),
+all_children AS (
+    SELECT
+        row_id,
+        trace_id,
+        parent_span_id,
+        span_id,
+        name,
+        status,
+        start_time_unix_nano,
+        service_name,
+        run_type,
+        retry_attempt,
+        langgraph_node,
+        langgraph_step,
+        langgraph_checkpoint_ns
+    FROM runs
+    JOIN suspects USING (trace_id, parent_span_id)
+    WHERE start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND span_id <> parent_span_id  -- some writers make a root its own parent
+),
+mixed AS (
+    SELECT
+        trace_id,
+        parent_span_id,
+        min(start_time_unix_nano) AS first_start_time_unix_nano,
+        arg_min(service_name, start_time_unix_nano) AS first_service_name
+    FROM all_children
+    GROUP BY trace_id, parent_span_id
+    HAVING count(*) FILTER (status IN ('error', 'handled_error')) > 0
+        AND count(*) FILTER (status = 'ok') > 0
 ),
 parents AS (
     SELECT
-        suspects.trace_id,
-        suspects.parent_span_id,
+        mixed.trace_id,
+        mixed.parent_span_id,
         run.span_id IS NOT NULL AS parent_stored,
         run.name,
         run.status,
         run.duration_ms,
-        run.start_time_unix_nano,
         run.langgraph_checkpoint_ns,
-        run.service_name
-    FROM suspects
+        coalesce(run.start_time_unix_nano, first_start_time_unix_nano) AS shown_unix_nano,
+        if(parent_stored, run.service_name, first_service_name) AS shown_service_name
+    FROM mixed
     LEFT JOIN runs AS run
-        ON run.trace_id = suspects.trace_id AND run.span_id = suspects.parent_span_id
+        ON run.trace_id = mixed.trace_id AND run.span_id = mixed.parent_span_id
+    WHERE shown_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND shown_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+        AND ($service = '' OR shown_service_name = $service)
+    ORDER BY shown_unix_nano DESC, mixed.trace_id, mixed.parent_span_id
+    -- All of these are shown, unless those that were made good are to be left out.
+    LIMIT if($retried::BOOLEAN, $limit::BIGINT, 9_223_372_036_854_775_807)
 ),
 children AS (
     SELECT
-        run.row_id,
-        run.trace_id,
-        run.parent_span_id,
-        run.span_id,
-        run.name,
-        run.status,
-        run.start_time_unix_nano,
-        run.service_name,
-        run.run_type,
-        run.retry_attempt,
+        run.* EXCLUDE (langgraph_node, langgraph_step, langgraph_checkpoint_ns),
         -- Attempts of a LangGraph node with a RetryPolicy share this key. Only the topmost run of a
         -- task is an attempt: the runs inside it have the same step and namespace.
         if(
@@ -49,11 +83,9 @@ children AS (
             [run.langgraph_step::VARCHAR, run.langgraph_checkpoint_ns],
             NULL
         ) AS task
-    FROM runs AS run
+    FROM all_children AS run
     JOIN parents
         ON run.trace_id = parents.trace_id AND run.parent_span_id = parents.parent_span_id
-    WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
-        AND run.span_id <> run.parent_span_id  -- some writers make a root its own parent
 ),
 made_good AS (
     SELECT DISTINCT failed.row_id
@@ -67,7 +99,10 @@ made_good AS (
         AND later.status = 'ok'
         AND (
             -- Runnable.with_retry: LangChain numbers the attempts from the second on.
-            later.retry_attempt > coalesce(failed.retry_attempt, 1)
+            (
+                later.retry_attempt > coalesce(failed.retry_attempt, 1)
+                AND later.task IS NOT DISTINCT FROM failed.task
+            )
             OR (
                 later.task = failed.task
                 AND later.start_time_unix_nano > failed.start_time_unix_nano
@@ -104,9 +139,7 @@ families AS (
             FILTER (verdict = 'other') AS other_children,
         -- The first failure that was not made good, else the first that was.
         first(row_id ORDER BY verdict, start_time_unix_nano, span_id)
-            FILTER (verdict IN ('failed', 'retried')) AS first_failure,
-        min(start_time_unix_nano) AS first_start_time_unix_nano,
-        arg_min(service_name, start_time_unix_nano) AS service_name
+            FILTER (verdict IN ('failed', 'retried')) AS first_failure
     FROM judged
     GROUP BY trace_id, parent_span_id
     HAVING failed_count + retried_count > 0 AND succeeded_count > 0
@@ -119,14 +152,11 @@ picked AS (
         parents.status,
         parents.duration_ms,
         if(failed_count > 0, 'mixed', 'retried') AS kind,
-        coalesce(parents.start_time_unix_nano, first_start_time_unix_nano) AS shown_unix_nano,
-        if(parent_stored, parents.service_name, families.service_name) AS shown_service_name
+        shown_unix_nano,
+        shown_service_name
     FROM families
     JOIN parents USING (trace_id, parent_span_id)
-    WHERE shown_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
-        AND shown_unix_nano < epoch_ns($until::TIMESTAMP_NS)
-        AND ($service = '' OR shown_service_name = $service)
-        AND ($retried::BOOLEAN OR kind = 'mixed')
+    WHERE $retried::BOOLEAN OR kind = 'mixed'
     ORDER BY shown_unix_nano DESC, trace_id, parent_span_id
     LIMIT $limit::BIGINT
 )
@@ -153,5 +183,5 @@ SELECT
     picked.parent_stored,
     picked.shown_service_name AS service_name
 FROM picked
-LEFT JOIN runs AS failure ON failure.row_id = picked.first_failure
+JOIN runs AS failure ON failure.row_id = picked.first_failure
 ORDER BY shown_unix_nano DESC, picked.trace_id, picked.parent_span_id;

@@ -1,29 +1,12 @@
-"""Query: one .sql file, read into its header and its statement."""
+"""Query: one .sql file, read into its header (header.py) and its statement."""
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-_PARAM = re.compile(r"([a-z][a-z0-9_]*) = ?(.*?) {2,}(\S.*)")
+from otelchain_queries.finding import Finding
+from otelchain_queries.header import Header, Param, QueryError
 
-
-class QueryError(Exception):
-    """A query, its header or a parameter is not what it must be."""
-
-
-@dataclass(frozen=True)
-class Param:
-    """One parameter of a query; its type is the cast in the SQL.
-
-    Args:
-        name: As in ``$name``.
-        default: Text that is bound when the user gives no value; may be empty.
-        help: What it does, for ``--help`` and the index.
-    """
-
-    name: str
-    default: str
-    help: str
+__all__ = ["Param", "Query", "QueryError", "parse"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +20,10 @@ class Query:
         why: When to ask it.
         params: In the order of the file.
         sql: The whole file; it runs as it is in the DuckDB shell.
+        example: A command line; empty when the file gives none.
+        next: What to do with the answer; empty when the file does not say.
+        finding: How a row reads as a sentence, for ``otelchain diagnose``; None when rows are no
+            findings.
     """
 
     name: str
@@ -45,6 +32,9 @@ class Query:
     why: str
     params: tuple[Param, ...]
     sql: str
+    example: str = ""
+    next: str = ""
+    finding: Finding | None = None
 
     def bind(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return a value for every parameter: the given one, else the default.
@@ -66,60 +56,24 @@ def parse(sql: str, file_name: str) -> Query:
     """Read a query from the text of its file.
 
     Raises:
-        QueryError: The header is wrong; the text names the file and the line.
+        QueryError: The header is wrong; the text names the file and the line of the first mistake,
+            and ``problems`` all of them.
     """
-    header = _Header(file_name)
-    for number, line in enumerate(sql.splitlines(), start=1):
-        if not line.startswith("--"):
-            break
-        header.add(line, number)
+    header = Header(sql, file_name)
+    if header.problems:
+        raise QueryError(*header.problems)
+    texts = header.texts
+    finding = None
+    if "finding" in texts:
+        finding = Finding(texts["finding"], int(texts["weight"]))
     return Query(
         name=file_name.removesuffix(".sql").replace("_", "-"),
-        title=header.text("title"),
-        description=header.text("description"),
-        why=header.text("why"),
+        title=texts["title"],
+        description=texts["description"],
+        why=texts["why"],
         params=tuple(header.params.values()),
         sql=sql,
+        example=texts.get("example", ""),
+        next=texts.get("next", ""),
+        finding=finding,
     )
-
-
-@dataclass
-class _Header:
-    """The ``-- key: value`` lines at the top of a file."""
-
-    file_name: str
-    texts: dict[str, str] = field(default_factory=dict)
-    params: dict[str, Param] = field(default_factory=dict)
-
-    def add(self, line: str, number: int) -> None:
-        key, colon, value = line.removeprefix("--").partition(":")
-        key, value = key.strip(), value.strip()
-        if not colon or key not in ("title", "description", "why", "param"):
-            raise self._error(
-                number, "expected '-- title:', '-- description:', '-- why:' or '-- param:'"
-            )
-        if key == "param":
-            self._add_param(value, number)
-        elif not value or key in self.texts:
-            raise self._error(number, f"{key} is {'given twice' if value else 'empty'}")
-        else:
-            self.texts[key] = value
-
-    def _add_param(self, value: str, number: int) -> None:
-        match = _PARAM.fullmatch(value)
-        if match is None:
-            raise self._error(
-                number, "expected '-- param: name = default  help', two spaces before the help"
-            )
-        param = Param(*match.groups())
-        if param.name in self.params:
-            raise self._error(number, f"parameter {param.name} is given twice")
-        self.params[param.name] = param
-
-    def text(self, key: str) -> str:
-        if key not in self.texts:
-            raise QueryError(f"{self.file_name}: the header has no '-- {key}:' line")
-        return self.texts[key]
-
-    def _error(self, number: int, what: str) -> QueryError:
-        return QueryError(f"{self.file_name}:{number}: {what}")

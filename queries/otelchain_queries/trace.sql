@@ -1,6 +1,8 @@
 -- title: One trace
 -- description: All runs of one trace in the order of its tree: every run after its parent, siblings by start time. Runs whose parent is not stored, and runs that are their own ancestors, begin a tree of their own and say so in the column detached. A pending run has not ended, or its process was killed.
 -- why: The whole story of one request, step by step.
+-- example: otelchain query trace --trace-id 4bf92f35 --format json
+-- next: 'otelchain show TRACE_ID' draws the same as a tree.
 -- param: trace_id = last  a trace id, the beginning of one, or last for the newest trace
 -- param: since = 1970-01-01  look for the trace among runs that started at or after this UTC time
 -- param: until = 2262-01-01  look for the trace among runs that started before this UTC time

@@ -1,6 +1,8 @@
 -- title: Newest traces
 -- description: One row for each trace, newest first: its root run, how it ended (pending: it has not, or its process was killed), and what it took. A root is a run without a parent, or whose parent is not stored.
 -- why: Here you find the id of the trace that you want to see whole.
+-- example: otelchain query traces --service shop --since 24h
+-- next: 'otelchain show TRACE_ID' shows one of them; 'otelchain diagnose TRACE_ID' looks for what is wrong in it.
 -- param: since = 1970-01-01  only traces whose root started at or after this UTC time
 -- param: until = 2262-01-01  only traces whose root started before this UTC time
 -- param: service =   only traces whose root belongs to this service; empty for every service

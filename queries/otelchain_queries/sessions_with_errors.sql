@@ -1,0 +1,50 @@
+-- title: Sessions with errors
+-- description: Sessions in which something failed, by service, those with most failed turns (traces whose root failed) first. handled_errors counts tools that answered with an error message.
+-- why: A user remembers the conversation, not the call: three errors in one chat are worse than in three.
+-- example: otelchain query sessions-with-errors --since 7d
+-- next: 'otelchain show TRACE_ID' shows the newest turn with an error.
+-- param: min_errors = 1  fewest errors, handled ones included
+-- param: since = 1970-01-01  only runs that started at or after this UTC time
+-- param: until = 2262-01-01  only runs that started before this UTC time
+-- param: service =   only runs of this service; empty for every service
+-- param: limit = 100  number of rows to show
+WITH members AS (
+    SELECT
+        service_name,
+        session_id,
+        trace_id,
+        user_id,
+        parent_span_id IS NULL AS is_root,
+        status,
+        start_time_unix_nano
+    FROM runs
+    WHERE session_id IS NOT NULL
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+        AND ($service = '' OR service_name = $service)
+)
+SELECT
+    arg_max(trace_id, start_time_unix_nano) FILTER (status IN ('error', 'handled_error'))
+        AS trace_id,
+    session_id,
+    count(DISTINCT trace_id) AS turns,
+    count(DISTINCT trace_id) FILTER (is_root AND status = 'error') AS failed_turns,
+    count(*) FILTER (status = 'error') AS errors,
+    count(*) FILTER (status = 'handled_error') AS handled_errors,
+    count(DISTINCT user_id) AS users,
+    make_timestamp_ns(
+        max(start_time_unix_nano) FILTER (status IN ('error', 'handled_error'))
+    ) AS newest_error_time,
+    service_name
+FROM members
+SEMI JOIN (
+    SELECT DISTINCT service_name, session_id
+    FROM members
+    WHERE status IN ('error', 'handled_error')
+) AS failing
+    ON failing.session_id = members.session_id
+    AND failing.service_name IS NOT DISTINCT FROM members.service_name
+GROUP BY service_name, session_id
+HAVING errors + handled_errors >= $min_errors::BIGINT
+ORDER BY failed_turns DESC, errors DESC, handled_errors DESC, session_id, service_name
+LIMIT $limit::BIGINT;

@@ -1,0 +1,168 @@
+"""What holds for every query of the bundle, whatever it answers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import collector_process
+from golden_runs import everything
+from golden_store import T1, GoldenStore
+from otelchain.cli.place import Place
+from otelchain.cli.source import FileSource, Source, open_source
+from otelchain_collector.answers import Answer, QueryFailed
+from otelchain_queries import Query, load, names
+
+every_query = pytest.mark.parametrize("query", [load(name) for name in names()], ids=names())
+
+HOSTILE = ("x'; DROP TABLE spans; --", "' OR '1'='1", "$limit", "%", "{name}", "🦆'\"\\", "")
+# Rows of regressions need a moment between the old and the new ones of the golden store.
+VALUES = {"regressions": {"split": "2026-11-30T11:00:00Z"}}
+
+
+@pytest.fixture(name="database", scope="module")
+def _database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("golden") / "golden.duckdb"
+    store = GoldenStore(path)
+    everything(store)
+    store.connection.close()
+    return path
+
+
+@pytest.fixture(name="from_file", scope="module")
+def _from_file(database: Path) -> dict[str, Answer]:
+    source = FileSource(database)
+    return {name: source.query(load(name), VALUES.get(name, {})) for name in names()}
+
+
+@pytest.fixture(name="collector", scope="module")
+def _collector(
+    database: Path,
+    from_file: dict[str, Answer],  # read before the collector takes the file
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Source]:
+    assert from_file
+    log = tmp_path_factory.mktemp("log") / "collector.log"
+    running = collector_process.start(database, log)
+    yield open_source(Place(database))
+    running.kill()
+
+
+@every_query
+def test_it_has_something_to_answer(query: Query, from_file: dict[str, Answer]) -> None:
+    if query.name != "interrupted-runs":  # tests of their own, with real graphs
+        assert from_file[query.name].rows
+
+
+@every_query
+def test_a_collector_gives_the_same_answer_as_the_file(
+    query: Query, from_file: dict[str, Answer], collector: Source
+) -> None:
+    assert not isinstance(collector, FileSource)
+
+    answer = collector.query(query, VALUES.get(query.name, {}))
+
+    assert answer.to_json() == from_file[query.name].to_json()
+
+
+@every_query
+def test_a_value_is_data_and_never_sql(query: Query, collector: Source) -> None:
+    [[before]] = collector.sql("SELECT count(*) FROM spans", 1).rows
+    for param in query.params:
+        for hostile in HOSTILE:
+            try:
+                answer = collector.query(query, {**VALUES.get(query.name, {}), param.name: hostile})
+            except QueryFailed:
+                continue  # no number, no time, no such choice
+            if param.name in {"service", "trace_id", "run_type"} and hostile:
+                assert answer.rows == [], (param.name, hostile)
+
+    [[after]] = collector.sql("SELECT count(*) FROM spans", 1).rows
+    assert after == before
+
+
+@pytest.fixture(name="hostile_runs", scope="module")
+def _hostile_runs() -> GoldenStore:
+    """Every text of every run is hostile, keys of JSON too."""
+    store = GoldenStore()
+    everything(store)
+    texts = [
+        column
+        for column, kind, *_ in store.connection.execute("DESCRIBE spans").fetchall()
+        if kind == "VARCHAR" and not column.endswith("_attribute")
+    ]
+    kept = {
+        "trace_id",
+        "span_id",
+        "parent_span_id",
+        "run_type",
+        "run_status",
+        "dialect",
+        "error_type",
+    }
+    hostile = ", ".join(f"$text AS {column}" for column in texts if column not in kept)
+    for text in HOSTILE[:-1]:
+        keys: dict[str, Any] = {"text": text}
+        store.connection.execute(
+            f"""
+            INSERT INTO spans BY NAME
+            SELECT * REPLACE (
+                {hostile},
+                json_merge_patch(attributes, json_object($text, $text, '$[', 1)) AS attributes,
+                json_object($text, $text, '$.a[', $text) AS metadata,
+                [$text] AS finish_reasons,
+                trace_id || $text AS trace_id
+            )
+            FROM spans
+            WHERE trace_id = '{T1}'
+            """,
+            keys,
+        )
+        store.reject(text, service_name=text, name=text, trace_id=text)
+    return store
+
+
+@every_query
+def test_names_and_keys_are_only_ever_values(query: Query, hostile_runs: GoldenStore) -> None:
+    values = {**VALUES.get(query.name, {}), "limit": "100000"}
+
+    rows = hostile_runs.ask(query.name, **values)
+
+    services = {row["service_name"] for row in rows if "service_name" in row}
+    assert services <= {*HOSTILE, None, *_golden_services(hostile_runs)}
+    for hostile in HOSTILE[:-1]:
+        narrowed = hostile_runs.ask(query.name, **{**values, "service": hostile})
+        found = {row["service_name"] for row in narrowed if "service_name" in row}
+        assert found <= {hostile, *([] if query.name != "trace" else services)}
+
+
+def _golden_services(store: GoldenStore) -> set[str]:
+    found = store.connection.execute("SELECT DISTINCT service_name FROM spans").fetchall()
+    return {row[0] for row in found}
+
+
+@every_query
+@pytest.mark.parametrize("bound", ["since", "until"])
+def test_it_shows_nothing_from_outside_its_time(
+    query: Query, bound: str, hostile_runs: GoldenStore
+) -> None:
+    outside = "2027-01-01" if bound == "since" else "2026-01-01"
+
+    assert hostile_runs.ask(query.name, **{bound: outside}) == []
+
+
+@every_query
+def test_its_limit_is_kept(query: Query, hostile_runs: GoldenStore) -> None:
+    for limit in (0, 1):
+        rows = hostile_runs.ask(query.name, **{**VALUES.get(query.name, {}), "limit": str(limit)})
+
+        assert len(rows) <= limit
+
+
+def test_the_golden_store_survives_all_of_it(hostile_runs: GoldenStore) -> None:
+    tables = hostile_runs.connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+
+    assert ("spans",) in tables
+    assert isinstance(hostile_runs.connection, duckdb.DuckDBPyConnection)
