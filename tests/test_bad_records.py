@@ -46,7 +46,9 @@ def _collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColl
     import collector_process
 
     folder = tmp_path_factory.mktemp("bad")
-    collector = collector_process.start(folder / "t.duckdb", folder / "log")
+    # Questions about values of 20 MB want more than a quarter of the default limit.
+    memory = ("--memory-limit-bytes", "2147483648")
+    collector = collector_process.start(folder / "t.duckdb", folder / "log", *memory)
     yield collector
     collector.kill()
 
