@@ -170,8 +170,12 @@ class _Walk:
     def cut(self, value: str, size: int, keep_bytes: int) -> str:
         self.truncated = True
         encoded = value.encode()
-        window = encoded[: keep_bytes + _REDACTION_OVERLAP_BYTES].decode(errors="ignore")
-        kept = self.redact(window).encode()[:keep_bytes].decode(errors="ignore")
+        seen = encoded[: keep_bytes + _REDACTION_OVERLAP_BYTES]
+        redacted = self.redact(seen.decode(errors="ignore")).encode()
+        if len(seen) < size:
+            # Redaction may have made it shorter than it takes away: what ends here may be half.
+            keep_bytes = min(keep_bytes, max(0, len(redacted) - _REDACTION_OVERLAP_BYTES))
+        kept = redacted[:keep_bytes].decode(errors="ignore")
         return f"{kept}… [cut: {size} bytes, sha256 {sha256(encoded).hexdigest()}]"
 
     def enter(self, value: object, kind: type, depth: int) -> JSONValue:
@@ -200,16 +204,28 @@ class _Walk:
         members = _fields(value)
         if members is not None:
             return self.mapping(members, depth)
-        return self.text(_described(value))
+        return self.text(self.described(value))
+
+    def described(self, value: object) -> str:
+        text = _described(value)
+        if len(text) <= _MAX_REPR_CHARS:
+            return text
+        return self.redact(text[: _MAX_REPR_CHARS + _REDACTION_OVERLAP_BYTES])[:_MAX_REPR_CHARS]
 
     def mapping(self, value: Mapping[Any, object], depth: int) -> dict[str, JSONValue]:
         tree: dict[str, JSONValue] = {}
         for key, member in value.items():
             if self.left_bytes <= 0:
                 return self.rest_of(tree, len(value))
-            name = self.text(key if type(key) is str else _key(key))
+            name = self.text(key if type(key) is str else self.key(key))
             tree[name] = self.visit(member, depth)
         return tree
+
+    def key(self, key: object) -> str:
+        """Name a dictionary key as JSON would, or by its repr (tuple keys are common in graphs)."""
+        if key is None or isinstance(key, bool):
+            return "null" if key is None else str(key).lower()
+        return str(key) if isinstance(key, (str, int, float, *_ATOMS)) else self.described(key)
 
     def rest_of(self, tree: dict[str, JSONValue], size: int) -> dict[str, JSONValue]:
         self.truncated = True
@@ -265,13 +281,6 @@ def _atom(value: Any) -> str:
     return str(value.isoformat()) if isinstance(value, (date, time)) else str(value)
 
 
-def _key(key: object) -> str:
-    """Name a dictionary key as JSON would, or by its repr (tuple keys are common in graphs)."""
-    if key is None or isinstance(key, bool):
-        return "null" if key is None else str(key).lower()
-    return str(key) if isinstance(key, (str, int, float, *_ATOMS)) else _described(key)
-
-
 def _fields(value: Any) -> Mapping[str, object] | None:
     """Read the fields of a dataclass or a pydantic model without calling any of its code."""
     if isinstance(value, type):
@@ -312,7 +321,7 @@ def _public_fields(value: Any) -> Mapping[str, object]:
 def _described(value: object) -> str:
     if type(value).__repr__ is object.__repr__:
         return f"<{_type_name(value)}>"
-    return repr(value)[:_MAX_REPR_CHARS]
+    return repr(value)
 
 
 def _type_name(value: object) -> str:

@@ -139,6 +139,32 @@ def test_a_secret_at_the_cut_is_redacted_whole() -> None:
     assert "SEC" not in taken.tree
 
 
+def test_a_secret_where_the_redactor_stopped_reading_is_not_kept_in_half() -> None:
+    """Long secrets before it become short, and what the redactor saw last moves to the front."""
+
+    def redact(text: str) -> str:
+        return text.replace("LONG" * 2_500, "[x]").replace("SECRET", "[x]")
+
+    read_bytes = 100_000 + 8_192
+    for halved in range(1, 6):
+        text = "LONG" * 2_500
+        text += "a" * (read_bytes - len(text) - halved) + "SECRET" + "b" * 50_000
+
+        assert "S" not in snapshot(text, 100_000, redact).tree.partition("… [cut")[0]
+
+
+@pytest.mark.parametrize("holds", [lambda value: value, lambda value: {value: 1}, lambda v: [v]])
+def test_a_secret_where_a_repr_is_cut_is_redacted_whole(holds: Any) -> None:
+    class Wordy:
+        def __repr__(self) -> str:
+            return "a" * 997 + "SECRET" + "b" * 500
+
+    taken = snapshot(holds(Wordy()), 5_000, lambda text: text.replace("SECRET", "[x]"))
+
+    assert "a" * 997 in str(taken.tree)
+    assert "SEC" not in str(taken.tree)
+
+
 ANYTHING = st.recursive(
     st.none()
     | st.booleans()
