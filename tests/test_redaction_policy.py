@@ -472,8 +472,31 @@ def test_json_text_with_a_name_twice_stays_json() -> None:
     assert json.loads(redacted, object_pairs_hook=list) == [
         ("a", "[REDACTED:card]"),
         ("a", "[REDACTED:email]"),
-        ("n", float("inf")),
+        ("n", "1e999"),  # no number that Python could write back
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"customer": {"name": "Bob"}, "score": NaN}',
+        '[Infinity, {"customer": {"name": "Bob"}}]',
+        '{"customer": {"name": "Bob"}, "score": 1e999}',
+        '{"customer": {"name": "Bob"}, "customer": 1}',
+        '{"customer": 1, "customer": {"name": "Bob"}}',
+        '\ufeff{"customer": {"name": "Bob"}}',
+        '{"customer": {"name": "Bob"}, "deep": %s}' % ("[" * 5_000 + "]" * 5_000),
+    ],
+)
+def test_what_a_reader_takes_for_json_leads_nothing_past_a_path(text: str) -> None:
+    by_path = Redactor(rules=[PolicyRule(name="person", paths=["**.customer"])])
+    by_key = Redactor(keys=["customer"])
+
+    for redactor in (by_path, by_key):
+        assert "Bob" not in redactor.text(text)
+        redacted = redactor.value({"kept": "x", "inside": text})
+        assert "Bob" not in redacted["inside"]
+        assert redacted["kept"] == "x"
 
 
 # --- failing closed ------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+_BYTE_ORDER_MARK = "\ufeff"
+
 
 def looks_like_json(text: str) -> bool:
     """Tell whether parsing is worth trying.
@@ -13,19 +15,28 @@ def looks_like_json(text: str) -> bool:
     >>> looks_like_json(' {"a": 1}'), looks_like_json("[REDACTED:email]"), looks_like_json("a")
     (True, False, False)
     """
-    stripped = text.strip()
+    stripped = text.removeprefix(_BYTE_ORDER_MARK).strip()
     return (stripped[:1], stripped[-1:]) in {("{", "}"), ("[", "]")} and (
-        stripped[1:2] in '{["}] \n\t\r-0123456789tfn'
+        stripped[1:2] in '{["}] \n\t\r-0123456789tfnNI'
     )
 
 
 def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
-    """Redact JSON text as a tree; None when it is not JSON or cannot be written back as it was."""
+    """Redact JSON text as a tree; None when it is not JSON.
+
+    Whatever a reader would take for JSON is walked through, or rules on names and paths could be
+    led past: also what Python writes (``NaN``), a name that occurs twice, and numbers out of range,
+    which become texts.
+
+    Raises:
+        RecursionError: It is nested deeper than Python reads, so nobody knows what names it has.
+    """
+    if text.startswith(_BYTE_ORDER_MARK):
+        inner = redact_json(text.removeprefix(_BYTE_ORDER_MARK), redact)
+        return None if inner is None else _BYTE_ORDER_MARK + inner
     try:
-        tree = json.loads(
-            text, parse_float=_finite, parse_constant=_refuse, object_pairs_hook=_distinct
-        )
-    except (ValueError, RecursionError):
+        tree = json.loads(text, parse_float=_number, object_pairs_hook=_all_entries)
+    except ValueError:
         return None
     redacted = redact(tree)
     if redacted is tree:
@@ -37,25 +48,32 @@ def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
         written.encode()
     except UnicodeEncodeError:  # lone surrogates, escaped in the original
         return json.dumps(redacted, separators=separators)
-    except RecursionError:
-        return None
     return written
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object with two equal names: the tree would show only the last value of them."""
+class _SameName(str):
+    """A name that its object has already; equal to nothing, so that both entries are kept."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+
+def _all_entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     tree = dict(pairs)
-    if len(tree) != len(pairs):
-        raise ValueError("a name occurs twice")
+    if len(tree) == len(pairs):
+        return tree
+    tree = {}
+    for name, value in pairs:
+        tree[_SameName(name) if name in tree else name] = value
     return tree
 
 
-def _finite(literal: str) -> float:
+def _number(literal: str) -> float | str:
     number = float(literal)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(literal)
-    return number
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(constant)
+    return literal if number in (float("inf"), float("-inf")) else number

@@ -13,7 +13,7 @@ from otelchain.redaction.embedded import looks_like_json, redact_json
 from otelchain.redaction.json_text import is_json
 from otelchain.redaction.phones import is_plausible
 from otelchain.redaction.place_rules import NO_PATH, Above, Named, PlaceRules
-from otelchain.redaction.policy import TYPE
+from otelchain.redaction.policy import TYPE, WALK
 from otelchain.redaction.replacing import KEEP, failed
 from otelchain.redaction.tally import Tally
 from otelchain.redaction.trees import PHONE, number_text, rebuild, texts_and_names
@@ -68,7 +68,11 @@ class Pass:
         return self.rules.engine.redact(text, self.tally)
 
     def _as_json(self, text: str, above: Above) -> str:
-        redacted = redact_json(text, partial(self.value, above=above))
+        try:
+            redacted = redact_json(text, partial(self.value, above=above))
+        except RecursionError:  # nobody can say what stands under which name
+            self.tally.failed(WALK)
+            return failed(WALK)
         if redacted is None:
             return self.rules.engine.redact(text, self.tally, as_json=is_json(text))
         own = self.rules.own
