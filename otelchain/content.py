@@ -174,7 +174,7 @@ class ContentGate:
     def _taken(self, value: object, redactor: Scrubber) -> Snapshot:
         if redactor.withholds and type(value) is str:
             return Snapshot(value, truncated=False)  # for its whole size
-        return snapshot(value, self.max_value_bytes, redactor.text)
+        return snapshot(value, self.max_value_bytes, redactor.beginning)
 
     def facts(self, values: Mapping[str, Any]) -> Attributes:
         """Redact attributes that the user chose: names, ids and lists of them."""

@@ -16,7 +16,7 @@ from fakes import FinishedSpans
 from otelchain import OtelCallbackHandler
 from otelchain.content import ContentGate
 from otelchain.original import MEASURED_BYTES, estimated_bytes, original
-from otelchain.redaction import Redactor
+from otelchain.redaction import PolicyRule, Redactor
 
 
 def compact(value: Any) -> bytes:
@@ -65,6 +65,18 @@ def test_the_hash_is_that_of_the_compact_json_of_any_value(value: Any) -> None:
 
 def test_what_fits_has_no_more_attributes_than_before() -> None:
     assert gate(2_000).json("k", {"a": [1, 2]}) == {"k": '{"a":[1,2]}'}
+
+
+def test_json_text_that_is_cut_leads_nothing_past_a_path() -> None:
+    redactor = Redactor(rules=[PolicyRule(name="person", paths=["**.customer"])])
+    closed = ContentGate(redactor, capture=True, max_value_bytes=2_000)
+    text = json.dumps({"customer": {"name": "Bob"}, "rest": "x" * 5_000})
+
+    for value in (text, {"inside": text}):
+        found = str(closed.json("k", value)["k"])
+        assert "Bob" not in found
+        assert f"[cut: {len(text)} bytes" in found
+    assert "a sentence" in str(closed.json("k", "a sentence " * 1_000)["k"])
 
 
 def test_a_text_that_is_cut_says_both_in_its_place_only() -> None:

@@ -15,10 +15,14 @@ def looks_like_json(text: str) -> bool:
     >>> looks_like_json(' {"a": 1}'), looks_like_json("[REDACTED:email]"), looks_like_json("a")
     (True, False, False)
     """
-    stripped = text.removeprefix(_BYTE_ORDER_MARK).strip()
-    return (stripped[:1], stripped[-1:]) in {("{", "}"), ("[", "]")} and (
-        stripped[1:2] in '{["}] \n\t\r-0123456789tfnNI'
-    )
+    stripped = text.strip()
+    return stripped[-1:] in {"}", "]"} and starts_json(stripped)
+
+
+def starts_json(text: str) -> bool:
+    """Tell whether a text begins as an object or a list in JSON does."""
+    start = text.removeprefix(_BYTE_ORDER_MARK).lstrip()[:2]
+    return start[:1] in {"{", "["} and start[1:] in '{["}] \n\t\r-0123456789tfnNI'
 
 
 def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from otelchain.redaction.embedded import starts_json
 from otelchain.redaction.place_rules import PlaceRules
 from otelchain.redaction.policy import WALK
 from otelchain.redaction.replacing import failed
@@ -53,6 +54,16 @@ class Scrubber:
         redacted = self._redacted(text, found)
         self._count(found, tally)
         return redacted
+
+    def beginning(self, text: str) -> str:
+        """Do as `text` does with the beginning of a text that is about to be cut.
+
+        JSON that is cut is no JSON any more, so nobody could say what a path names in it: where
+        there are paths, nothing of it stays.
+        """
+        if self._rules.paths is not None and starts_json(text):
+            return ""
+        return self.text(text)
 
     def known_text(self, text: str) -> str:
         """Do as `text` does, at once for texts that come again and again: names, tags, ids."""
