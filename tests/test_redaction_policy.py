@@ -502,6 +502,20 @@ def test_what_a_reader_takes_for_json_leads_nothing_past_a_path(text: str) -> No
 # --- failing closed ------------------------------------------------------------------------
 
 
+def test_an_entry_that_is_removed_is_counted_and_named() -> None:
+    rule = PolicyRule(name="person", paths=["customer"], action="remove")
+    value = {"kept": 1, "deep": [{"password": "hunter2"}], "customer": {"name": "Bob"}}
+
+    redactor = Redactor(action="remove", rules=[rule])
+
+    assert redactor.value(value) == {"kept": 1, "deep": [{}]}
+    assert redactor.counts().findings == {"person": 1, "secret": 1}
+    assert redactor.find(value) == [
+        Found("person", 0, 0, "customer"),
+        Found("secret", 0, 0, "deep[0].password"),
+    ]
+
+
 def test_failures_are_counted_by_rule() -> None:
     def broken(text: str) -> str:
         raise ValueError(text)

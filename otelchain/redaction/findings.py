@@ -80,6 +80,10 @@ class _FindingPass(Pass):
         self.tally.where = above.where
         return super().whole(node, above)
 
+    def drops(self, above: Above) -> bool:
+        self.tally.where = above.where
+        return super().drops(above)
+
     def below(self, above: Above, name: str, *, is_text: bool) -> Above:
         where = f"{above.where}.{name}" if above.where else name
         return super().below(above._replace(where=""), name, is_text=is_text)._replace(where=where)

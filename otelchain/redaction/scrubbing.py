@@ -130,12 +130,16 @@ class Pass:
         return above._replace(named=None)
 
     def drops(self, above: Above) -> bool:
-        """Tell whether an entry goes with its name."""
-        rule = self._path_rule(above)
-        if rule is not None:
-            return rule.action.name == "remove" and not self._may_keep(above)
-        named = above.named
-        return named is not None and named.action.name == "remove" and named.rule != PHONE
+        """Tell whether an entry goes with its name; it counts as a finding of no length."""
+        treated: Named | PathRule | None = self._path_rule(above)
+        if treated is not None:
+            goes = treated.action.name == "remove" and not self._may_keep(above)
+        else:
+            treated = above.named
+            goes = treated is not None and treated.action.name == "remove" and treated.rule != PHONE
+        if goes and treated is not None:
+            self.tally.found(treated.rule, 0, 0)
+        return goes
 
     # --- paths ---------------------------------------------------------------------------------
 
