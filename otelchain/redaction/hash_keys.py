@@ -39,7 +39,8 @@ class HashKey:
         if not isinstance(key, (str, bytes)) or not key:
             raise RedactionPolicyError(
                 'action "hash" needs hash_key: without a secret key, hashes of short values can be '
-                "looked up; pass the same key wherever equal values should give equal tokens"
+                "looked up; pass the same key wherever equal values should give equal tokens "
+                "(of a policy file: the variable OTELCHAIN_REDACTION_KEY, or what [hash] names)"
             )
         self._key = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
         self.id = checked_id(key_id) if key_id else "k" + self._hex(b"otelchain key id")[:4]

@@ -70,7 +70,14 @@ class Policy:
         if self._base.union(*self._selected).intersection(OPTIONAL_DETECTORS):
             check_installed()
         if self.uses("hash") and hash_key is None:
-            HashKey(None)  # refuses
+            self._refuse_to_hash()
+
+    def _refuse_to_hash(self) -> None:
+        try:
+            HashKey(None)
+        except RedactionPolicyError as error:
+            of = [title(n, rule) for n, rule in enumerate(self.rules) if rule.action == "hash"]
+            raise RedactionPolicyError(f"{of[0]}: {error}" if of else str(error)) from None
 
     def __str__(self) -> str:
         built_in = sum(1 for name in DETECTORS if name in self._base)
