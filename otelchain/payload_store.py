@@ -36,7 +36,7 @@ MAX_WAITING_BYTES = 67_108_864
 MAX_DIRECTORY_BYTES = 1_073_741_824
 
 _SUFFIX = ".json"
-_REMEMBERED = 4_096  # hashes of what has been stored, so that the same payload is stored once
+_REMEMBERED = 4_096  # names of what has been stored, so that the same payload is stored once
 _CLOSING_SECONDS = 5.0
 
 _log = logging.getLogger("otelchain")
@@ -119,12 +119,14 @@ class PayloadStore:
         self, key: str, encoded: bytes, redactor: Scrubber | None
     ) -> dict[str, AttributeValue]:
         digest = sha256(encoded).hexdigest()
-        name = digest + _SUFFIX
+        # What one policy, or one place of it, let pass is not for another.
+        kept_as = f"{digest}-{redactor.mark}" if redactor else digest
+        name = kept_as + _SUFFIX
         with self._changed:
-            if digest not in self._known and not self._enqueue(name, encoded, redactor):
+            if kept_as not in self._known and not self._enqueue(name, encoded, redactor):
                 self.dropped += 1
                 return {}
-            self._known[digest] = None
+            self._known[kept_as] = None
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return {

@@ -20,7 +20,14 @@ from langchain_core.runnables import RunnableLambda
 from opentelemetry.sdk.trace import TracerProvider
 
 from fakes import FinishedSpans
-from otelchain import ConfigurationError, OtelCallbackHandler, PayloadStore, payload_store
+from otelchain import (
+    ConfigurationError,
+    OtelCallbackHandler,
+    PayloadStore,
+    Redactor,
+    payload_store,
+)
+from otelchain.redaction import PolicyRule
 
 SECRET = "sk-proj-0Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9StUvWxYz"
 ROWS = [{"id": number, "key": SECRET, "name": "née"} for number in range(200)]
@@ -71,7 +78,9 @@ def test_what_is_cut_is_kept_whole_and_redacted_and_named_by_size_and_hash(
     assert store.flush(10)
     facts = last_facts(finished_spans)
     digest = sha256(compact(ROWS)).hexdigest()
-    assert facts["otelchain.output.reference"] == f"s3://bucket/traces/{digest}.json"
+    (name,) = kept
+    assert name.startswith(f"{digest}-")
+    assert facts["otelchain.output.reference"] == f"s3://bucket/traces/{name}"
     assert facts["otelchain.output.original_bytes"] == len(compact(ROWS))
     assert facts["otelchain.output.original_sha256"] == digest
     assert facts["otelchain.output.truncated"] is True
@@ -81,6 +90,29 @@ def test_what_is_cut_is_kept_whole_and_redacted_and_named_by_size_and_hash(
     assert [row["id"] for row in rows] == list(range(200))
     assert all("REDACTED" in row["key"] for row in rows)
     assert store.stored == 1
+
+
+def test_what_one_place_or_policy_lets_pass_is_not_kept_for_another(
+    tracer_provider: TracerProvider, finished_spans: FinishedSpans, tmp_path: Path
+) -> None:
+    rows = [{"customer": "Bob", "id": number} for number in range(200)]
+    only_outputs = PolicyRule(name="person", paths=["**.customer"], places=["outputs"])
+    everywhere = PolicyRule(name="person", paths=["**.customer"])
+
+    for rule in (only_outputs, everywhere):
+        store = PayloadStore.in_directory(tmp_path)  # as a restarted process makes it
+        redactor = Redactor(rules=[rule])
+        handler = OtelCallbackHandler(tracer_provider, redactor=redactor, payload_store=store)
+        RunnableLambda(lambda _: rows).invoke(rows, {"callbacks": [handler]})
+        assert store.flush(10)
+        store.close()
+        facts = last_facts(finished_spans)
+        whole = {
+            side: (tmp_path / facts[f"otelchain.{side}.reference"].rpartition("/")[2]).read_text()
+            for side in ("input", "output")
+        }
+        assert "Bob" not in whole["output"]
+        assert ("Bob" in whole["input"]) is (rule is only_outputs)
 
 
 def test_a_long_text_is_kept_too(

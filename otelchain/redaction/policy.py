@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable
 
 from otelchain.errors import RedactionPolicyError
@@ -135,6 +136,24 @@ class Policy:
         Where the place is not known, rules that take away apply and rules that keep do not.
         """
         return tuple(n for n, rule in enumerate(self.rules) if _applies(rule, place))
+
+    def mark(self, place: Place | None) -> str:
+        """Name what this policy does in a place, in 12 hex digits: the same in every process."""
+        applying = [self.rules[number] for number in self.applying(place)]
+        functions = [
+            (rule.callable.__module__, getattr(rule.callable, "__qualname__", ""))
+            for rule in applying
+            if rule.callable is not None
+        ]
+        said = (
+            sorted(self._base),
+            [dataclasses.replace(rule, callable=None) for rule in applying],
+            functions,
+            self.action,
+            self.hash_key,
+            place.key if place and any(rule.paths for rule in applying) else "",
+        )
+        return hashlib.sha256(repr(said).encode(errors="replace")).hexdigest()[:12]
 
     def chosen(self, applying: tuple[int, ...]) -> Chosen:
         """Put together what applies."""

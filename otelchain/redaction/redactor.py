@@ -178,7 +178,8 @@ class Redactor:
         if place is not None and self.everywhere is not None:
             return self.everywhere
         rules = self._rules_of(self._policy.applying(place))
-        return Scrubber(rules, self._totals, place.key if place else "")
+        key = place.key if place else ""
+        return Scrubber(rules, self._totals, key, self._policy.mark(place))
 
     def _place_rules(self, applying: tuple[int, ...]) -> PlaceRules:
         chosen = self._policy.chosen(applying)

@@ -30,9 +30,11 @@ class Scrubber:
         rules: The rules of the place.
         totals: Told of every finding.
         key: Key of the attribute, with which paths may begin.
+        mark: Names policy and place, for what is kept by the policy it has passed.
     """
 
-    def __init__(self, rules: PlaceRules, totals: Totals, key: str = "") -> None:
+    def __init__(self, rules: PlaceRules, totals: Totals, key: str = "", mark: str = "") -> None:
+        self.mark = mark
         self._rules = rules
         self._totals = totals
         self._root = Pass(rules, Tally()).root(key)
