@@ -356,7 +356,8 @@ class RunRecorder:
         """Count a failed node with its graph, so that its next try knows its number."""
         parent = self.runs.get(run.parent_run_id) if run.parent_run_id else None
         task: Any = run.attributes.get(names.LANGGRAPH_CHECKPOINT_NS)
-        if task and parent is not None:
+        # What runs inside a node has its namespace too, and is no try of it.
+        if task and parent and parent.attributes.get(names.LANGGRAPH_CHECKPOINT_NS) != task:
             tries = parent.failed_tasks or {}
             parent.failed_tasks = {**tries, task: tries.get(task, 0) + 1}
 

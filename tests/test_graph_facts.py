@@ -6,11 +6,12 @@ import logging
 import operator
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import pytest
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from typing_extensions import TypedDict
 
@@ -289,6 +290,29 @@ def test_a_node_that_is_tried_again_says_which_try_it_is(
         attempts = [run.get("otelchain.retry.attempt") for run in named(finished_spans, name)]
         assert attempts == [None, 2, 3]
     assert not any("otelchain.retry.attempt" in run for run in named(finished_spans, "below"))
+
+
+@pytest.mark.parametrize("call", [invoke, ainvoke])
+def test_what_runs_after_a_failure_inside_a_node_is_no_second_try(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans, call: Invoke
+) -> None:
+    pytest.importorskip("langgraph")
+    from langgraph.graph import START, StateGraph
+
+    def careful(state: State, config: RunnableConfig) -> Any:
+        with suppress(ConnectionError):
+            failing("first").invoke(1, config)
+        answering("spare").invoke(1, config)
+        return {"seen": ["careful"]}
+
+    graph = StateGraph(State)
+    graph.add_node("careful", careful)
+    graph.add_edge(START, "careful")
+    call(graph.compile(), {"seen": []}, {"callbacks": [handler]})
+
+    runs = [*named(finished_spans, "first"), *named(finished_spans, "spare")]
+    assert [run["otelchain.run.status"] for run in runs] == ["error", "ok"]
+    assert not any("otelchain.retry.attempt" in run for run in runs)
 
 
 def failing(name: str) -> Runnable[Any, Any]:
