@@ -21,6 +21,7 @@ from otelchain_collector.dialects import (
     otelchain,
     other,
 )
+from otelchain_collector.dialects.python_repr import literal_at, whole_literal
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
 
 START = 1_796_032_800 * 10**9  # 2026-11-30T10:00:00Z
@@ -609,10 +610,39 @@ def test_openllmetry_task() -> None:
         langgraph_node="retrieve",
         langgraph_step=2,
         langgraph_checkpoint_ns="retrieve:9",
-        inputs_attribute="traceloop.entity.input",
+        inputs_built='{"q":1}',
         outputs_attribute="traceloop.entity.output",
     )
     assert json.loads(found.metadata or "")["langgraph_step"] == 2
+
+
+@pytest.mark.parametrize(
+    ("side", "written", "read"),
+    [
+        ("inputs", {"inputs": {"q": 1}, "tags": [], "metadata": {}, "kwargs": {}}, {"q": 1}),
+        ("inputs", {"query": "shoes", "tags": [], "metadata": {}}, "shoes"),
+        ("inputs", {"input_str": "shoes", "tags": [], "metadata": {}}, "shoes"),
+        ("outputs", {"outputs": [], "kwargs": {"tags": []}}, []),
+        ("outputs", {"output": "fine", "kwargs": {}}, "fine"),
+    ],
+)
+def test_openllmetry_payload_is_taken_out_of_what_it_is_written_with(
+    side: str, written: dict[str, Any], read: Any
+) -> None:
+    attribute = f"traceloop.entity.{side.removesuffix('s')}"
+    found = normalise(
+        span({"traceloop.span.kind": "task", attribute: json.dumps(written)})
+    )._asdict()
+
+    assert json.loads(found[f"{side}_built"]) == read
+    assert found[f"{side}_attribute"] is None
+
+
+@pytest.mark.parametrize("written", ['{"inputs": 1}', '{"metadata": {}}', "[]", "text"])
+def test_openllmetry_payload_of_another_shape_stays_where_it_is(written: str) -> None:
+    found = normalise(span({"traceloop.span.kind": "task", "traceloop.entity.input": written}))
+
+    assert (found.inputs_attribute, found.inputs_built) == ("traceloop.entity.input", None)
 
 
 def test_openllmetry_llm() -> None:
@@ -959,7 +989,7 @@ def test_langsmith_chain_does_not_repeat_the_tokens_of_its_model() -> None:
 @pytest.mark.parametrize(
     ("message", "status", "error_type", "error"),
     [
-        ("ValueError('no')" + TRACEBACK, "error", "ValueError", "ValueError('no')"),
+        ("ValueError('no')" + TRACEBACK, "error", "ValueError", "no"),
         ("CancelledError()" + TRACEBACK, "cancelled", "CancelledError", "CancelledError()"),
         ("GraphInterrupt((Interrupt(),))", "interrupted", "GraphInterrupt", None),
         ("a text of the user's (own)", "error", None, "a text of the user's (own)"),
@@ -978,7 +1008,203 @@ def test_langsmith_failure_is_in_the_event_because_its_status_stays_ok(
     assert found.error == (error or message)
 
 
+@pytest.mark.parametrize("side", ["prompt", "completion"])
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (b'{"a": 1}', '{"a": 1}'),
+        (b"it is no JSON", '"it is no JSON"'),
+        (b"\xff", '{"@bytes":"/w=="}'),
+    ],
+)
+def test_langsmith_payload_written_as_bytes_is_read_as_the_text_it_is(
+    side: str, written: bytes, read: str
+) -> None:
+    found = normalise(span({"langsmith.span.kind": "chain", f"gen_ai.{side}": written}))
+
+    built = found.inputs_built if side == "prompt" else found.outputs_built
+    assert built == read
+    assert (found.inputs_attribute, found.outputs_attribute) == (None, None)
+
+
+@pytest.mark.parametrize("place", ["metadata", "output"])
+def test_langsmith_details_of_tokens_and_the_model_that_answered(place: str) -> None:
+    usage = {
+        "input_tokens": 100,
+        "input_token_details": {"cache_read": 60, "cache_creation": 10},
+        "output_token_details": {"reasoning": 5},
+    }
+    message = {"response_metadata": {"model_name": "fake-1-2026"}}
+    if place == "output":
+        message["usage_metadata"] = usage
+    written = {
+        "langsmith.span.kind": "llm",
+        "gen_ai.request.model": "fake-1",
+        "gen_ai.completion": json.dumps({"generations": [[{"message": {"kwargs": message}}]]}),
+    }
+    if place == "metadata":
+        written["langsmith.metadata.usage_metadata"] = json.dumps(usage)
+
+    found = normalise(span(written))
+
+    assert found.model == "fake-1-2026"
+    assert found.cache_read_tokens == 60
+    assert found.cache_write_tokens == 10
+    assert found.reasoning_tokens == 5
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        *("", "[]", "{}", '{"generations":[]}', '{"generations":[[]]}', '{"generations":[[1]]}'),
+        *('{"generations":[[{"message":1}]]}', '{"generations":[[{"message":{"kwargs":1}}]]}'),
+        '{"generations":[[{"message":{"response_metadata":[],"usage_metadata":3}}]]}',
+    ],
+)
+def test_an_answer_of_another_shape_leaves_the_model_that_was_asked_for(output: str) -> None:
+    langsmith = {"langsmith.span.kind": "llm", "gen_ai.request.model": "m"}
+    openinference = {"openinference.span.kind": "LLM", "llm.model_name": "m"}
+
+    assert normalise(span({**langsmith, "gen_ai.completion": output})).model == "m"
+    assert normalise(span({**openinference, "output.value": output})).model == "m"
+
+
+def test_langsmith_failed_run_has_no_output_though_an_empty_object_is_written() -> None:
+    written = {"langsmith.span.kind": "retriever", "gen_ai.completion": "{}"}
+
+    failed = normalise(span(written, events=(exception("Exception", "OSError('busy')"),)))
+    ended = normalise(span(written))
+
+    assert (failed.error, failed.outputs_attribute) == ("busy", None)
+    assert ended.outputs_attribute == "gen_ai.completion"
+
+
+@given(st.text())
+def test_a_text_is_read_back_from_its_repr(written: str) -> None:
+    surrogates = any("\ud800" <= character <= "\udfff" for character in written)
+
+    assert surrogates or whole_literal(repr(written)) == written
+    assert surrogates or literal_at(f"content={written!r} name='x'", 8) == written
+
+
+@pytest.mark.parametrize("written", ["'", "'a", "a", "1", "'a' 'b'", "'a'b", "", "\"a'", "('a',)"])
+def test_no_repr_of_a_text_is_none(written: str) -> None:
+    assert whole_literal(written) is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "guesses"),
+    [
+        ({"openinference.span.kind": "AGENT"}, "openinference.instrumentation.langchain"),
+        ({"gen_ai.operation.name": "invoke_agent"}, "openlit.instrumentation.langchain"),
+    ],
+)
+def test_a_chain_that_its_tracer_calls_an_agent_for_its_name_is_a_chain(
+    dialect: dict[str, Any], guesses: str
+) -> None:
+    written = {**dialect, "gen_ai.agent.name": "agent_search"}
+
+    assert normalise(span(written, name="agent_search", scope=guesses)).run_type == "chain"
+    # Elsewhere nobody guesses.
+    others = "openinference.instrumentation.crewai"
+    assert normalise(span(written, name="agent_search", scope=others)).run_type == "agent"
+
+
+@pytest.mark.parametrize("own_name", [True, False])
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name": "desk"}'},
+        {"openinference.span.kind": "AGENT", "metadata": '{"lc_agent_name": "desk"}'},
+        {
+            "langfuse.observation.type": "chain",
+            "langfuse.observation.metadata.lc_agent_name": '"desk"',
+        },
+        {"langsmith.span.kind": "chain", "langsmith.metadata.lc_agent_name": "desk"},
+    ],
+)
+def test_an_agent_is_the_run_that_was_announced_and_nothing_inside_it(
+    dialect: dict[str, Any], own_name: bool
+) -> None:
+    scope = "openinference.instrumentation.langchain"
+    found = normalise(span(dialect, name="desk" if own_name else "step", scope=scope))
+
+    assert found.run_type == ("agent" if own_name else "chain")
+    assert found.agent_name == "desk"
+
+
 # --- openlit ---
+
+
+def test_openlit_calls_every_node_of_a_graph_an_agent() -> None:
+    written = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "langgraph",
+        "gen_ai.agent.name": "plan",
+        "gen_ai.response.model": "fake-1",
+    }
+
+    found = normalise(span(written, scope="openlit.instrumentation.langgraph"))
+
+    assert (found.run_type, found.run_name, found.langgraph_node) == ("chain", "plan", "plan")
+    assert (found.agent_name, found.model) == (None, None)
+
+
+@pytest.mark.parametrize(("streams", "milliseconds"), [(True, 50.0), (False, None), (None, 50.0)])
+def test_openlit_without_a_stream_has_no_first_token(
+    streams: bool | None, milliseconds: float | None
+) -> None:
+    written = {"gen_ai.operation.name": "chat", "gen_ai.server.time_to_first_token": 0.05}
+    if streams is not None:
+        written["gen_ai.request.stream"] = streams
+
+    found = normalise(span(written, scope="openlit.instrumentation.langchain"))
+
+    assert found.time_to_first_token_ms == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "error"),
+    [
+        (
+            "content='it\\'s off' name='f' tool_call_id='c' status='error'",
+            "handled_error",
+            "it's off",
+        ),
+        ("content=\"no\" name='f' tool_call_id='c' status='error'", "handled_error", "no"),
+        ("content='fine' name='f' tool_call_id='c'", "ok", None),
+        ("the page has status='error'", "ok", None),
+        ("content='fine' status='error'", "ok", None),
+    ],
+)
+def test_openlit_tool_message_with_an_error_is_known_by_its_text(
+    result: str, status: str, error: str | None
+) -> None:
+    written = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": result}
+
+    found = normalise(span(written, scope="openlit.instrumentation.langchain"))
+
+    assert (found.run_status, found.error) == (status, error)
+
+
+def test_openlit_writes_0_for_the_cost_it_does_not_know() -> None:
+    written = {"gen_ai.operation.name": "chat", "gen_ai.usage.cost": 0}
+
+    assert normalise(span(written, scope="openlit.instrumentation.langchain")).cost_usd is None
+
+
+def test_a_finish_reason_that_says_unknown_is_none() -> None:
+    written = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ["unknown"]}
+
+    assert normalise(span(written)).finish_reasons is None
+
+
+def test_openlit_model_has_no_tool_call_id_though_it_lists_those_of_its_calls() -> None:
+    written = {"gen_ai.operation.name": "chat", "gen_ai.tool.call.id": "call-1, call-2"}
+
+    found = normalise(span(written, scope="openlit.instrumentation.langchain"))
+
+    assert found.tool_call_id is None
 
 
 @pytest.mark.parametrize(
@@ -1006,6 +1232,7 @@ def test_openlit_retriever(mark: dict[str, Any]) -> None:
     assert found == Normalised(
         dialect="openlit",
         service_name="shop",
+        run_name="FaqRetriever",
         run_type="retriever",
         session_id="chat-7",
         document_count=0,
@@ -1264,6 +1491,10 @@ NAMES = st.sampled_from(
         "langfuse.observation.metadata.langgraph_node",
         "langsmith.span.kind",
         "langsmith.span.tags",
+        "langsmith.metadata.usage_metadata",
+        "gen_ai.completion",
+        "gen_ai.tool.call.result",
+        "output.value",
         "langsmith.metadata.thread_id",
         "gen_ai.usage.input_token_details",
         "gen_ai.operation.name",

@@ -17,7 +17,7 @@ from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.inputs_hash import inputs_hash
 from otelchain_collector.dialects.spans import Event, Normalised, SpanFacts
 from otelchain_collector.dialects.status import settle
-from otelchain_collector.dialects.tool_message import tool_error
+from otelchain_collector.dialects.tool_message import tool_call_id, tool_error
 from otelchain_collector.dialects.values import MAX_INTEGER, count, identifier, parsed, text
 
 __all__ = ["Event", "Normalised", "SpanFacts", "normalise"]
@@ -38,6 +38,7 @@ _SCOPES = {
     "opentelemetry.instrumentation.langchain": openllmetry.DIALECT,
 }
 _GEN_AI_MARKS = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.system")
+_WITH_OUTPUT = ("ok", "handled_error")
 _RETRY_TAG = "retry:attempt:"  # langchain_core/runnables/retry.py
 
 
@@ -89,8 +90,7 @@ def _add_derived(span: SpanFacts, found: Found) -> None:
         return  # its handler states the rest itself
     if found.get("tags"):
         found.setdefault("retry_attempt", _retry_attempt(found["tags"]))
-    if found["run_status"] == "ok":
-        _look_into_output(span, found)
+    _look_into_output(span, found)
 
 
 def total_tokens(sent: int | None, received: int | None, run_type: str | None) -> int | None:
@@ -110,15 +110,17 @@ def _retry_attempt(tags: list[str]) -> int | None:
 
 
 def _look_into_output(span: SpanFacts, found: Found) -> None:
-    """Read what only the output says: how many documents, and whether a tool gave an error."""
+    """Read what only the output says: how many documents, whether a tool gave an error."""
     run_type = found.get("run_type")
-    if run_type not in ("retriever", "tool"):
+    if run_type not in ("retriever", "tool") or found["run_status"] not in _WITH_OUTPUT:
         return
     name = found.get("outputs_attribute")
     output = parsed(span.attributes.get(name) if name else found.get("outputs_built"))
     if run_type == "retriever":
         found.setdefault("document_count", _document_count(output))
         return
+    if found.get("tool_call_id") is None:
+        found["tool_call_id"] = tool_call_id(output)
     error = tool_error(output)
     if error is not None:
         found["run_status"] = "handled_error"

@@ -7,7 +7,7 @@ from typing import Any
 
 from otelchain_collector.dialects.flattened import unflatten
 from otelchain_collector.dialects.spans import SpanFacts
-from otelchain_collector.dialects.values import Reader, as_json
+from otelchain_collector.dialects.values import Reader, as_json, json_of_bytes
 
 Columns = Mapping[str, tuple[Reader, tuple[str, ...]]]
 """Column → (reader, attribute names); the first name whose value the reader accepts wins."""
@@ -94,7 +94,11 @@ def _payload(
     found: Found,
 ) -> None:
     for name in names:
-        if attributes.get(name) not in (None, ""):
+        value = attributes.get(name)
+        if isinstance(value, bytes):  # LangSmith 0.4 writes its JSON so
+            found[f"{side}_built"] = json_of_bytes(value)
+            return
+        if value not in (None, ""):
             found[f"{side}_attribute"] = name
             return
     for prefix in prefixes:

@@ -10,11 +10,11 @@ from otelchain_collector.dialects.values import (
     as_json,
     count,
     identifier,
+    known_texts,
     one_of,
     parsed,
     seconds_as_ms,
     text,
-    text_list,
 )
 
 RUN_TYPES = {
@@ -54,7 +54,7 @@ COLUMNS: Columns = {
         count,
         ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
     ),
-    "finish_reasons": (text_list, ("gen_ai.response.finish_reasons",)),
+    "finish_reasons": (known_texts, ("gen_ai.response.finish_reasons",)),
     "time_to_first_token_ms": (
         seconds_as_ms,
         ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"),
@@ -84,6 +84,7 @@ _RUN_NAMES = {
     "tool": "gen_ai.tool.name",
     "agent": "gen_ai.agent.name",
     "chain": "gen_ai.workflow.name",
+    "retriever": "gen_ai.data_source.id",
 }
 
 

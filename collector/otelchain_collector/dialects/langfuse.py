@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from otelchain_collector.dialects.agents import announce_agent
 from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.spans import SpanFacts
 from otelchain_collector.dialects.tool_message import tool_error
@@ -46,6 +47,11 @@ _FROM_METADATA: dict[str, tuple[Reader, str]] = {
     "langgraph_step": (integer, "langgraph_step"),
     "langgraph_checkpoint_ns": (text, "langgraph_checkpoint_ns"),
 }
+# Langfuse has names of its own for them (langfuse_session_id); these are LangChain's.
+_SESSION_AND_USER = {
+    "session_id": ("session_id", "thread_id", "conversation_id"),
+    "user_id": ("user_id",),
+}
 _CONTROL_FLOW_MESSAGES = {"GraphInterrupt": "interrupted", "ParentCommand": "ok"}
 
 
@@ -61,7 +67,10 @@ def _complete(span: SpanFacts, found: Found) -> None:
         value = reader(metadata.get(key))
         if value is not None:
             found[column] = value  # the observation's own tags win over the trace's
-    found.setdefault("session_id", identifier(metadata.get("thread_id")))
+    for column, keys in _SESSION_AND_USER.items():
+        for key in keys:
+            found[column] = found.get(column) or identifier(metadata.get(key))
+    announce_agent(found, span.name)
     _read_usage(json_object(span.attributes.get("langfuse.observation.usage_details")), found)
     found["cost_usd"] = _cost(json_object(span.attributes.get("langfuse.observation.cost_details")))
     _read_first_token(span, found)

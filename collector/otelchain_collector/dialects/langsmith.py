@@ -6,14 +6,18 @@ says ``embeddings`` for retrievers.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from otelchain_collector.dialects import gen_ai
+from otelchain_collector.dialects import gen_ai, generation
+from otelchain_collector.dialects.agents import announce_agent
 from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.spans import SpanFacts
 from otelchain_collector.dialects.status import (
     control_flow_status,
     exception_text,
     last_exception,
+    message_in_repr,
     type_in_repr,
     without_traceback,
 )
@@ -23,6 +27,7 @@ from otelchain_collector.dialects.values import (
     count,
     identifier,
     integer,
+    json_object,
     one_of,
     text,
 )
@@ -41,6 +46,12 @@ _DETAILS = {
     "reasoning_tokens": ("gen_ai.usage.output_token_details", re.compile(r"'reasoning': (\d+)")),
 }
 _MAX_DIGITS = 18
+_IN_USAGE = {
+    "cache_read_tokens": ("input", "cache_read"),
+    "cache_write_tokens": ("input", "cache_creation"),
+    "reasoning_tokens": ("output", "reasoning"),
+}
+_NO_OUTPUT = "{}"
 
 
 def _complete(span: SpanFacts, found: Found) -> None:
@@ -51,12 +62,30 @@ def _complete(span: SpanFacts, found: Found) -> None:
     }
     if metadata:
         found["metadata"] = as_json(metadata)
+    announce_agent(found, found.get("run_name") or span.name)
+    if found.get("run_type") == "llm":
+        _read_answer(span, metadata, found)
     for column, (attribute, pattern) in _DETAILS.items():
         match = pattern.search(text(span.attributes.get(attribute)) or "")
         if match and len(match[1]) <= _MAX_DIGITS:
             found[column] = int(match[1])
     _drop_repeated_tokens(found)
     _read_failure(span, found)
+
+
+def _read_answer(span: SpanFacts, metadata: Mapping[str, Any], found: Found) -> None:
+    """Read the model that answered and LangChain's usage object out of what it answered."""
+    output = json_object(found.get("outputs_built") or span.attributes.get("gen_ai.completion"))
+    found["model"] = generation.answering_model(output) or found.get("model")
+    reason = generation.finish_reason(output)
+    if reason is not None:
+        found["finish_reasons"] = [reason]
+    # Newer versions have it in the metadata too, also with outputs hidden.
+    usage = json_object(metadata.get("usage_metadata")) or generation.usage(output)
+    for column, (side, name) in _IN_USAGE.items():
+        number = count(json_object(usage.get(f"{side}_token_details")).get(name))
+        if number is not None:
+            found[column] = number
 
 
 def _drop_repeated_tokens(found: Found) -> None:
@@ -73,9 +102,12 @@ def _read_failure(span: SpanFacts, found: Found) -> None:
         return
     # The event wraps the error's text into a plain Exception.
     error = without_traceback(exception_text(event, "exception.message"))
-    found["error"] = error
+    found["error"] = message_in_repr(error)
     found["error_type"] = type_in_repr(error)
     found["run_status"] = control_flow_status(found["error_type"]) or "error"
+    if _NO_OUTPUT in (span.attributes.get("gen_ai.completion"), found.get("outputs_built")):
+        found.pop("outputs_attribute", None)
+        found.pop("outputs_built", None)
 
 
 DIALECT = Dialect(

@@ -4,7 +4,9 @@ With OPENINFERENCE_ENABLE_GENAI_SEMCONV it writes ``gen_ai.*`` as well; each col
 one of the two, so nothing is counted twice.
 """
 
+from otelchain_collector.dialects.agents import announce_agent
 from otelchain_collector.dialects.dialect import Dialect, Found
+from otelchain_collector.dialects.generation import answering_model
 from otelchain_collector.dialects.spans import SpanFacts
 from otelchain_collector.dialects.status import (
     exception_text,
@@ -44,11 +46,21 @@ _FROM_METADATA = {
 }
 
 
+_LANGCHAIN_SCOPE = "openinference.instrumentation.langchain"
+
+
 def _complete(span: SpanFacts, found: Found) -> None:
+    reason = text(span.attributes.get("llm.finish_reason"))
+    if reason is not None:
+        found["finish_reasons"] = [reason]
     metadata = json_object(span.attributes.get("metadata"))
     for column, reader in _FROM_METADATA.items():
         found[column] = reader(metadata.get(column))
     found.setdefault("agent_name", text(metadata.get("lc_agent_name")))
+    found.setdefault("user_id", identifier(metadata.get("user_id")))
+    if found.get("run_type") == "llm" and "llm.response.model_name" not in span.attributes:
+        found["model"] = answering_model(span.attributes.get("output.value")) or found.get("model")
+    announce_agent(found, span.name, guessed=span.scope_name == _LANGCHAIN_SCOPE)
     # The status message is repr and stack trace in one; the event has them apart.
     event = last_exception(span)
     found["error"] = exception_text(event, "exception.message") or without_traceback(

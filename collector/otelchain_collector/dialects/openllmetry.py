@@ -17,6 +17,8 @@ from otelchain_collector.dialects.values import (
 )
 
 PROPERTIES = "traceloop.association.properties."
+_ENTITY_INPUT = "traceloop.entity.input"
+_ENTITY_OUTPUT = "traceloop.entity.output"
 
 # Read from the operation name where it is right, else from the kind: a workflow's operation says
 # invoke_agent, and a retriever's kind says task.
@@ -44,7 +46,12 @@ def _complete(span: SpanFacts, found: Found) -> None:
     operation = span.attributes.get("gen_ai.operation.name")
     found.setdefault("run_type", _by_operation(operation))
     if found["run_type"] == "agent":  # on workflows the agent's name is the chain's
-        found.setdefault("agent_name", text(span.attributes.get("gen_ai.agent.name")))
+        agent = text(span.attributes.get("gen_ai.agent.name"))
+        found.setdefault("agent_name", agent)
+        found["run_name"] = found["run_name"] or agent
+    elif found["run_type"] == "llm":  # says "unknown" and "langchain" where LangChain knows more
+        for column, key in (("model", "ls_model_name"), ("provider", "ls_provider")):
+            found.setdefault(column, text(span.attributes.get(PROPERTIES + key)))
     properties = {
         name[len(PROPERTIES) :]: value
         for name, value in span.attributes.items()
@@ -55,11 +62,28 @@ def _complete(span: SpanFacts, found: Found) -> None:
     reason = text(span.attributes.get("gen_ai.completion.0.finish_reason"))
     if reason is not None:
         found.setdefault("finish_reasons", [reason])
-    found["tags"] = text_list(_entity_input(span).get("tags"))
+    written = json_object(span.attributes.get(_ENTITY_INPUT))
+    found["tags"] = text_list(written.get("tags"))
+    if "metadata" in written:
+        _unwrap(written, "inputs", ("inputs", "query", "input_str"), found)
+    written = json_object(span.attributes.get(_ENTITY_OUTPUT))
+    if "kwargs" in written:
+        _unwrap(written, "outputs", ("outputs", "output"), found)
 
 
-def _entity_input(span: SpanFacts) -> dict[str, Any]:
-    return json_object(span.attributes.get("traceloop.entity.input"))
+def _unwrap(written: dict[str, Any], side: str, keys: tuple[str, ...], found: Found) -> None:
+    """Take the payload out of an object that also holds tags, metadata and arguments of the run.
+
+    These differ from call to call, so that no two inputs would be equal.
+    """
+    if found.get(f"{side}_attribute") not in (_ENTITY_INPUT, _ENTITY_OUTPUT):
+        return
+    for key in keys:
+        payload = as_json(written[key]) if key in written else None
+        if payload is not None:
+            found[f"{side}_built"] = payload
+            del found[f"{side}_attribute"]
+            return
 
 
 def _without_suffix(name: str) -> str | None:
@@ -99,8 +123,8 @@ DIALECT = Dialect(
         "langgraph_step": (integer, (PROPERTIES + "langgraph_step",)),
         "langgraph_checkpoint_ns": (text, (PROPERTIES + "langgraph_checkpoint_ns",)),
     },
-    inputs=("gen_ai.input.messages", "traceloop.entity.input", "gen_ai.task.input"),
-    outputs=("gen_ai.output.messages", "traceloop.entity.output", "gen_ai.task.output"),
+    inputs=("gen_ai.input.messages", _ENTITY_INPUT, "gen_ai.task.input"),
+    outputs=("gen_ai.output.messages", _ENTITY_OUTPUT, "gen_ai.task.output"),
     inputs_flattened=("gen_ai.prompt",),
     outputs_flattened=("gen_ai.completion",),
     complete=_complete,

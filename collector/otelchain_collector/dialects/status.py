@@ -1,6 +1,7 @@
 """How a run ended, and why, from what the span says about it."""
 
 from otelchain_collector.dialects.dialect import Found
+from otelchain_collector.dialects.python_repr import whole_literal
 from otelchain_collector.dialects.spans import Event, SpanFacts
 from otelchain_collector.dialects.values import text
 
@@ -86,6 +87,14 @@ def exception_text(event: Event | None, name: str) -> str | None:
 def without_traceback(error: str | None) -> str | None:
     """Return the error before the stack trace that LangChain's tracers append to it."""
     return error.partition(_TRACEBACK)[0].strip() or error if error else None
+
+
+def message_in_repr(error: str | None) -> str | None:
+    """Return the message from ``ValueError('…')``; the whole text when it is written otherwise."""
+    if error is None or type_in_repr(error) is None:
+        return error
+    message = whole_literal(error.partition("(")[2].removesuffix(")"))
+    return error if message is None else message
 
 
 def type_in_repr(error: str | None) -> str | None:

@@ -73,6 +73,11 @@ def text_list(value: Any) -> list[str] | None:
     return items
 
 
+def known_texts(value: Any) -> list[str] | None:
+    """Return the texts of a list that say something: some writers fill gaps with ``unknown``."""
+    return [item for item in text_list(value) or () if item not in ("", "unknown")] or None
+
+
 def comma_list(value: Any) -> list[str] | None:
     """Return the texts of a comma-separated list."""
     if not isinstance(value, str):
@@ -86,11 +91,11 @@ def one_of(meanings: Mapping[str, str]) -> Reader:
 
 
 def other_than(reader: Reader, *placeholders: str) -> Reader:
-    """Return a reader that takes some texts for no answer at all."""
+    """Return a reader that takes some texts, in any case, for no answer at all."""
 
     def read(value: Any) -> Any:
         found = reader(value)
-        return None if found in placeholders else found
+        return None if isinstance(found, str) and found.lower() in placeholders else found
 
     return read
 
@@ -131,6 +136,15 @@ def as_json(value: Any) -> str | None:
         return orjson.dumps(value, default=_encode_bytes).decode()
     except TypeError:  # a lone surrogate, an integer beyond 64 bits, or too deep
         return None
+
+
+def json_of_bytes(value: bytes) -> str | None:
+    """Return bytes that hold JSON as its text, other UTF-8 as a JSON text, the rest as base64."""
+    try:
+        written = value.decode()
+    except UnicodeDecodeError:
+        return as_json(value)
+    return as_json(written) if parsed(written) is None else written
 
 
 def _encode_bytes(value: Any) -> dict[str, str]:
