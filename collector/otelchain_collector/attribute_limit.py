@@ -1,5 +1,6 @@
 """Cut attribute values that are too long, one by one, in a decoded OTLP request (from ingest)."""
 
+import re
 from hashlib import sha256
 from typing import Any
 
@@ -33,11 +34,22 @@ def cut_long_values(message: Message, max_bytes: int) -> int:
 
 def _cut(value: AnyValue, max_bytes: int) -> bool:
     whole = _text_of(value).encode()
-    if len(whole) <= max_bytes:
+    if len(whole) <= max_bytes or _is_cut(whole, max_bytes):
         return False
     kept = whole[:max_bytes].decode(errors="ignore")  # not half a character
     value.string_value = f"{kept}… [cut: {len(whole)} bytes, sha256 {sha256(whole).hexdigest()}]"
     return True
+
+
+def _is_cut(whole: bytes, max_bytes: int) -> bool:
+    """Tell whether a value was cut before, and comes back out of an export."""
+    marker = _MARKER.search(whole[-_MARKER_BYTES:])
+    return marker is not None and len(whole) - len(marker[0]) <= max_bytes
+
+
+# The size has 20 digits at most.
+_MARKER = re.compile(rb"\xe2\x80\xa6 \[cut: \d{1,20} bytes, sha256 [0-9a-f]{64}\]\Z")
+_MARKER_BYTES = 130
 
 
 def _text_of(value: Any) -> str:

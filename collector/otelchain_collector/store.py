@@ -45,7 +45,7 @@ MAX_TEMPORARY_SIZE = "2GiB"
 # Spans of the last few seconds, about 15 MB: a resend usually comes that soon.
 RECENT_SPANS = 50_000
 
-_SQL_TYPES = {
+SQL_TYPES = {
     "VARCHAR": pa.string(),
     "JSON": pa.string(),
     "BIGINT": pa.int64(),
@@ -417,7 +417,7 @@ def _arrow_schema(
 ) -> pa.Schema:
     """Return the types of the columns, in the order of the rows, which are inserted by name."""
     described = connection.execute(f"DESCRIBE {table}").fetchall()
-    types = {column[0]: _SQL_TYPES[column[1]] for column in described}
+    types = {column[0]: SQL_TYPES[column[1]] for column in described}
     return pa.schema([(field, types[field]) for field in fields])
 
 

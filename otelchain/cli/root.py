@@ -22,8 +22,20 @@ _HOMES = {
         "otelchain.cli.doctor.command:doctor_command",
         "Find out why spans do not arrive, or answers do not come.",
     ),
+    "export": (
+        "otelchain.cli.exporting:export_command",
+        "Write stored traces, logs and metrics to files.",
+    ),
+    "import": (
+        "otelchain.cli.importing:import_command",
+        "Bring traces, logs and metrics from files into the store.",
+    ),
     "query": ("otelchain.cli.query:query_command", "Answer a named question about traced runs."),
     "redact": ("otelchain.cli.redact:redact_command", "Try a redaction policy."),
+    "reindex": (
+        "otelchain.cli.reindex:reindex_command",
+        "Apply the rules of this version to stored spans.",
+    ),
     "show": ("otelchain.cli.show:show_command", "Print the runs of one trace as a tree."),
     "sql": ("otelchain.cli.sql:sql_command", "Answer a SELECT in DuckDB's SQL."),
 }

@@ -16,12 +16,14 @@ from otelchain_collector.dialects.spans import SpanFacts
 from otelchain_collector.dialects.status import (
     control_flow_status,
     exception_text,
+    known_status,
     last_exception,
     message_in_repr,
     type_in_repr,
     without_traceback,
 )
 from otelchain_collector.dialects.values import (
+    amount,
     as_json,
     comma_list,
     count,
@@ -29,12 +31,26 @@ from otelchain_collector.dialects.values import (
     integer,
     json_object,
     one_of,
+    seconds_as_ms,
     text,
 )
 
 METADATA = "langsmith.metadata."
 
-_RUN_TYPES = ("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser")
+# Written when LangSmith's exports are imported (exchange/langsmith_spans.py), for what LangSmith's
+# own OpenTelemetry export leaves out.
+RUN_ID = "langsmith.run.id"
+PARENT_ID = "langsmith.run.parent_id"
+STATUS = "langsmith.run.status"
+THREAD_ID = "langsmith.thread_id"
+COST = "langsmith.run.total_cost"
+FIELDS = "langsmith.run.fields"
+
+_RUN_TYPES = (
+    *("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser"),
+    # In exports of ours only.
+    *("agent", "reranker", "guardrail", "evaluator"),
+)
 
 # Details are written as the repr of a Python dict.
 _DETAILS = {
@@ -91,7 +107,7 @@ def _read_answer(span: SpanFacts, metadata: Mapping[str, Any], found: Found) -> 
 def _drop_repeated_tokens(found: Found) -> None:
     # A chain whose output is a model's message gets that message's usage as its own.
     if found.get("run_type") not in ("llm", "embedding"):
-        for column in ("input_tokens", "output_tokens", "total_tokens", *_DETAILS):
+        for column in ("input_tokens", "output_tokens", "total_tokens", "cost_usd", *_DETAILS):
             found.pop(column, None)
 
 
@@ -102,9 +118,10 @@ def _read_failure(span: SpanFacts, found: Found) -> None:
         return
     # The event wraps the error's text into a plain Exception.
     error = without_traceback(exception_text(event, "exception.message"))
-    found["error"] = message_in_repr(error)
-    found["error_type"] = type_in_repr(error)
-    found["run_status"] = control_flow_status(found["error_type"]) or "error"
+    # An export of ours says what the store had said, word for word.
+    found["error"] = error if STATUS in span.attributes else message_in_repr(error)
+    found.setdefault("error_type", type_in_repr(error))
+    found.setdefault("run_status", control_flow_status(found["error_type"]) or "error")
     if _NO_OUTPUT in (span.attributes.get("gen_ai.completion"), found.get("outputs_built")):
         found.pop("outputs_attribute", None)
         found.pop("outputs_built", None)
@@ -113,16 +130,25 @@ def _read_failure(span: SpanFacts, found: Found) -> None:
 DIALECT = Dialect(
     name="langsmith",
     columns={
+        "run_id": (identifier, (RUN_ID,)),
+        "parent_run_id": (identifier, (PARENT_ID,)),
         "run_name": (text, ("langsmith.trace.name",)),
         "run_type": (one_of({name: name for name in _RUN_TYPES}), ("langsmith.span.kind",)),
+        "run_status": (known_status, (STATUS,)),
+        "error_type": (text, ("error.type",)),
         "model": gen_ai.COLUMNS["model"],
         "provider": (text, (METADATA + "ls_provider",)),
         "input_tokens": (count, ("gen_ai.usage.input_tokens",)),
         "output_tokens": (count, ("gen_ai.usage.output_tokens",)),
         "total_tokens": (count, ("gen_ai.usage.total_tokens",)),
+        "cost_usd": (amount, (COST,)),
+        "time_to_first_token_ms": (seconds_as_ms, ("gen_ai.response.time_to_first_chunk",)),
         "session_id": (
             identifier,
-            (METADATA + "session_id", METADATA + "thread_id", METADATA + "conversation_id"),
+            (
+                *(METADATA + "session_id", METADATA + "thread_id", METADATA + "conversation_id"),
+                THREAD_ID,
+            ),
         ),
         "user_id": (identifier, (METADATA + "user_id",)),
         "agent_name": (text, (METADATA + "lc_agent_name",)),

@@ -1,0 +1,61 @@
+"""Files of each format → requests (for delivery); what cannot be read is a complaint."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from otelchain_collector.exchange.delivery import Complain, Request
+from otelchain_collector.exchange.langsmith_import import requests_of
+from otelchain_collector.exchange.otlp_json_files import requests_in
+from otelchain_collector.exchange.parquet_files import count_rows, requests_in_parquet
+from otelchain_collector.exchange.sources import ImportFailed, Source, documents
+from otelchain_collector.json_document import load_json
+
+#: Is told how many bytes of the files were read, or how many rows.
+Advance = Callable[[int], None]
+Reader = Callable[[Iterable[Source], Complain, Advance], Iterator[Request]]
+
+
+def otlp_json(files: Iterable[Source], complain: Complain, advance: Advance) -> Iterator[Request]:
+    """Read OTLP/JSON, also as the OpenTelemetry Collector's file exporter writes it."""
+    for file in files:
+        for document in documents(file, load_json, advance):
+            yield from requests_in(document, complain)
+
+
+def langsmith(files: Iterable[Source], complain: Complain, advance: Advance) -> Iterator[Request]:
+    """Read runs of LangSmith; the halves of a run may lie in several files."""
+    found = (each for file in files for each in documents(file, json.loads, advance))
+    yield from requests_of(found, complain)
+
+
+def parquet(files: Iterable[Source], complain: Complain, advance: Advance) -> Iterator[Request]:
+    """Read tables that ``export parquet`` wrote; a folder stands for the files in it."""
+    del complain  # A file of ours is readable as a whole, or not at all.
+    for file in files:
+        for path in _parquet_files(file):
+            yield from requests_in_parquet(path, advance)
+
+
+def _parquet_files(file: Source) -> list[Path]:
+    if file.path is None:
+        raise ImportFailed("Parquet cannot be read from standard input; name a file")
+    if not file.path.is_dir():
+        return [file.path]
+    found = sorted(file.path.glob("*.parquet"))
+    if not found:
+        raise ImportFailed(f"there is no .parquet file in the folder {file.name}")
+    return found
+
+
+def amount(format_name: str, files: Iterable[Source]) -> int:
+    """Return how much there is to read, in what ``advance`` counts; 0 when nobody can tell."""
+    if format_name == "parquet":
+        return sum(count_rows(path) for file in files for path in _parquet_files(file))
+    paths = [file.path for file in files]
+    return (
+        sum(path.stat().st_size for path in paths if path and path.is_file()) if all(paths) else 0
+    )
+
+
+READERS: dict[str, Reader] = {"otlp-json": otlp_json, "langsmith": langsmith, "parquet": parquet}

@@ -1,0 +1,51 @@
+"""Files that are there whole or not at all; gzip by suffix, standard output as ``-``."""
+
+import contextlib
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from otelchain_collector.exchange.pages import ExportError
+
+
+@contextlib.contextmanager
+def target(path: Path | None) -> Iterator[IO[bytes]]:
+    """Give a stream to write to; the file appears under its name when the block has ended.
+
+    Only its owner may read it, since it holds what runs said.
+
+    Args:
+        path: The file, compressed when it ends in ``.gz``; None for standard output.
+
+    Raises:
+        ExportError: The file cannot be written.
+    """
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+    except OSError as error:
+        raise ExportError(f"cannot write {path}: {error.strerror}") from error
+    draft = Path(name)
+    try:
+        with open(number, "wb") as stream:  # noqa: PTH123 - a descriptor
+            if path.suffix == ".gz":
+                # No time in the header: the same data give the same file.
+                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise ExportError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
