@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from otelchain.cli.output import print_answer, to_csv, to_json, to_jsonl, to_markdown
-from otelchain.cli.visible import escape_json, visible
+from otelchain.reading.visible import escape_json, visible
 from otelchain_collector.answers import Answer, Column
 from stored_runs import make_store
 

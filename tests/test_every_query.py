@@ -10,8 +10,8 @@ import pytest
 import collector_process
 from golden_runs import everything
 from golden_store import T1, GoldenStore
-from otelchain.cli.place import Place
-from otelchain.cli.source import FileSource, Source, open_source
+from otelchain.reading.place import Place
+from otelchain.reading.source import FileSource, Source, open_source
 from otelchain_collector.answers import Answer, QueryFailed
 from otelchain_queries import Query, load, names
 

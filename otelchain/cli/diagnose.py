@@ -12,11 +12,11 @@ import otelchain_queries
 from otelchain.cli.options import QUERIES_DIR, format_option, with_options
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.times import Time
-from otelchain.cli.visible import visible
+from otelchain.reading.visible import visible
 from otelchain_queries import Query
 
 if TYPE_CHECKING:
-    from otelchain.cli.source import Source
+    from otelchain.reading.source import Source
     from otelchain_collector.answers import Answer
 
 _DEFAULT_SHOWN: Final = 3
@@ -92,7 +92,7 @@ def diagnose_command(
       otelchain diagnose last
       otelchain diagnose --exit-code --format json
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.source import open_source
+    from otelchain.reading.source import open_source
 
     source = open_source(Place(**place))
     values = {"service": service, **({"until": until} if until else {})}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from otelchain.cli.visible import escape_json, visible
+from otelchain.reading.visible import escape_json, visible
 
 if TYPE_CHECKING:
     from otelchain_collector.answers import Answer, JSONValue

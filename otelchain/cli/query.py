@@ -70,7 +70,7 @@ def _list(folders: tuple[Path, ...]) -> None:
 def _command(query: Query) -> click.Command:
     def ask(format_name: str, **values: Any) -> None:
         from otelchain.cli.output import print_answer
-        from otelchain.cli.source import open_source
+        from otelchain.reading.source import open_source
 
         place = Place.taken_from(values)
         texts = {name: str(value) for name, value in values.items()}

@@ -36,7 +36,7 @@ def show_command(trace_id: str, full: bool, format_name: str, **place: Any) -> N
       otelchain show 4bf92f35 --full
     """  # noqa: D301 - click reads the character \b
     from otelchain.cli.output import print_answer
-    from otelchain.cli.source import open_source
+    from otelchain.reading.source import open_source
 
     query = otelchain_queries.load("trace")
     answer = open_source(Place(**place)).query(query, {"trace_id": trace_id})

@@ -38,7 +38,7 @@ def sql_command(statement: str, limit: int, format_name: str, **place: Any) -> N
       otelchain sql - --format csv < question.sql
     """  # noqa: D301 - click reads the character \b
     from otelchain.cli.output import print_answer
-    from otelchain.cli.source import open_source
+    from otelchain.reading.source import open_source
 
     sql = sys.stdin.read() if statement == "-" else statement
     answer = open_source(Place(**place)).sql(sql, limit)

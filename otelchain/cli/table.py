@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from otelchain.cli.output import is_number, plain, write
-from otelchain.cli.visible import visible
+from otelchain.reading.visible import visible
 from otelchain_collector.answers import Answer, JSONValue
 
 # Below this, a cut text says nothing: rows are then printed one value per line.

@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from otelchain.cli.table import console, print_plain
-from otelchain.cli.visible import visible
+from otelchain.reading.visible import visible
 
 # Where nothing limits the width, enough of a content to know it again.
 _CONTENT_CHARS: Final = 200

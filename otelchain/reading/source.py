@@ -17,7 +17,7 @@ from otelchain.errors import OtelchainError
 if TYPE_CHECKING:
     import duckdb
 
-    from otelchain.cli.place import Place
+    from otelchain.reading.place import Place
     from otelchain_collector.answers import Answer
     from otelchain_collector.discovery import Discovery
     from otelchain_queries import Query
@@ -48,7 +48,7 @@ def open_source(place: "Place") -> Source:
     Raises:
         SourceError: The endpoint is not an address, or a file of the place cannot be used.
     """
-    from otelchain.cli.remote import CollectorSource
+    from otelchain.reading.remote import CollectorSource
     from otelchain_collector import discovery
 
     if place.endpoint:

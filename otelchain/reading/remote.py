@@ -9,9 +9,9 @@ from urllib.parse import quote
 from urllib.request import Request
 
 import otelchain_queries
-from otelchain.cli.connect import address, opener, reason, token
-from otelchain.cli.place import Place
-from otelchain.cli.source import SourceError
+from otelchain.reading.connect import address, opener, reason, token
+from otelchain.reading.place import Place
+from otelchain.reading.source import SourceError
 from otelchain_collector.answers import DEFAULT_MAX_SECONDS, MAX_ROWS, Answer, QueryFailed
 from otelchain_queries import Query
 
