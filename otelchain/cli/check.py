@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command("check")
+@click.command("check", short_help="Check .sql files of your own.")
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
