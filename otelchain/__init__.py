@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from otelchain.nesting import unnest_spans as unnest_spans
     from otelchain.payload_store import PayloadStore as PayloadStore
     from otelchain.provider import configure as configure
+    from otelchain.reading.traces import Traces as Traces
+    from otelchain.reading.traces import open as open  # noqa: A004 - read as otelchain.open
     from otelchain.redaction import Redactor as Redactor
     from otelchain.wrappers import traced_embeddings as traced_embeddings
     from otelchain.wrappers import traced_reranker as traced_reranker
@@ -32,16 +34,19 @@ _HOMES = {
     "PayloadStore": "otelchain.payload_store",
     "RedactionPolicyError": "otelchain.errors",
     "Redactor": "otelchain.redaction",
+    "Traces": "otelchain.reading.traces",
     "configure": "otelchain.provider",
     "instrument": "otelchain.instrumentation",
     "nest_spans": "otelchain.nesting",
+    "open": "otelchain.reading.traces",
     "traced_embeddings": "otelchain.wrappers",
     "traced_reranker": "otelchain.wrappers",
     "uninstrument": "otelchain.instrumentation",
     "unnest_spans": "otelchain.nesting",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+# Without open(): after "from otelchain import *" nobody could open a file.
+__all__ = sorted({*_HOMES, "__version__"} - {"open"})
 
 
 def __getattr__(name: str) -> Any:
@@ -54,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, "open"])

@@ -107,11 +107,20 @@ SUPPORT_RUNS = (
 
 
 def make_store(path: Path, runs: Sequence[SpanRow] = SUPPORT_RUNS) -> Path:
-    store = Store.open(path)
-    if runs:
-        store.insert(runs)
-    store.close()
+    add_runs(path, runs)
     return path
+
+
+def add_runs(path: Path, runs: Sequence[SpanRow]) -> None:
+    """Store runs; those with the status pending as runs that have not ended."""
+    store = Store.open(path)
+    ended = [run for run in runs if run.run_status != "pending"]
+    pending = [run for run in runs if run.run_status == "pending"]
+    if ended:
+        store.insert(ended)
+    if pending:
+        store.insert_pending(pending)
+    store.close()
 
 
 def asked(

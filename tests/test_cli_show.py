@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
+from terminal import STYLES, on_terminal
 
 LATER = "4bf92f35" + "0" * 23 + "1"
 TREE = f"""\
@@ -88,13 +90,16 @@ def test_runs_whose_parent_is_not_stored_are_trees_of_their_own(tmp_path: Path) 
     [
         (
             "abc",
-            "Error: no trace has an id that begins with 'abc'; list them: otelchain query traces",
+            "Error: no trace has an id that begins with 'abc'; list them: otelchain traces",
         ),
         (
             "4bf92f35",
-            "Error: trace_id '4bf92f35' is the beginning of several ids; give more digits",
+            (
+                f"Error: trace_id '4bf92f35' is the beginning of several ids: {LATER}, {TRACE}; "
+                "give more digits"
+            ),
         ),
-        ("%", "Error: no trace has an id that begins with '%'; list them: otelchain query traces"),
+        ("%", "Error: no trace has an id that begins with '%'; list them: otelchain traces"),
     ],
 )
 def test_a_trace_that_cannot_be_chosen_is_said_in_one_line(
@@ -118,3 +123,40 @@ def test_an_empty_store_says_how_to_get_traces(tmp_path: Path) -> None:
     assert result.stderr == (
         b"Error: there are no traces yet; trace an application, or see one with: otelchain demo\n"
     )
+
+
+def test_a_resumed_run_names_the_trace_that_it_goes_on_from(tmp_path: Path) -> None:
+    link = {"trace_id": TRACE, "attributes": {"otelchain.link.kind": "interrupted_run"}}
+    other = {"trace_id": "9" * 32, "attributes": {"otelchain.link.kind": "something else"}}
+    resumed = run(
+        *(1, None, "assistant", "agent"),
+        trace_id=LATER,
+        start_ms=60_000,
+        links=json.dumps([other, link]),
+    )
+    plain = run(2, 1, "lookup", "tool", trace_id=LATER, start_ms=60_001, links=json.dumps([other]))
+    database = str(make_store(tmp_path / "x.duckdb", [*SUPPORT_RUNS, resumed, plain]))
+
+    tree = shown("last", "--database", database)
+    waterfall = shown("last", "--waterfall", "--database", database)
+
+    assert f"assistant  [agent]  ok  1.00 s  resumes trace {TRACE}" in tree.splitlines()
+    assert waterfall.splitlines()[-1] == f"assistant resumes trace {TRACE}"
+    assert tree.count("resumes trace") == waterfall.count("resumes trace") == 1
+
+
+def test_the_tree_fits_a_narrow_terminal(database: str) -> None:
+    lines = STYLES.sub("", on_terminal(20, "show", "last", "--database", database)).splitlines()
+
+    assert max(map(cell_len, lines)) <= 20
+
+
+def test_show_can_be_watched_and_written(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "tree.txt"
+    asked("show", "last", "--database", database, "-o", str(file))
+    watched = on_terminal(
+        *(100, "show", "last", "--database", database, "--watch=9"), interrupt_after="fake-1"
+    )
+
+    assert squeezed(file.read_text()) == squeezed(TREE)
+    assert "assistant" in watched

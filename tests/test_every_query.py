@@ -1,17 +1,20 @@
 """What holds for every query of the bundle, whatever it answers."""
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pytest
 
 import collector_process
+import otelchain
 from golden_runs import everything
 from golden_store import T1, GoldenStore
-from otelchain.cli.place import Place
-from otelchain.cli.source import FileSource, Source, open_source
+from otelchain.reading.place import Place
+from otelchain.reading.source import FileSource, Source, open_source
 from otelchain_collector.answers import Answer, QueryFailed
 from otelchain_queries import Query, load, names
 
@@ -37,13 +40,34 @@ def _from_file(database: Path) -> dict[str, Answer]:
     return {name: source.query(load(name), VALUES.get(name, {})) for name in names()}
 
 
+@pytest.fixture(name="frames_from_file", scope="module")
+def _frames_from_file(database: Path) -> dict[str, pd.DataFrame]:
+    return _frames_of(otelchain.open(database))
+
+
+@pytest.fixture(name="frames", scope="module")
+def _frames(
+    frames_from_file: dict[str, pd.DataFrame], database: Path, collector: Source
+) -> dict[str, dict[str, pd.DataFrame]]:
+    assert not isinstance(collector, FileSource)
+    return {"file": frames_from_file, "collector": _frames_of(otelchain.open(database))}
+
+
+def _frames_of(traces: otelchain.Traces) -> dict[str, pd.DataFrame]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "more rows exist", UserWarning)
+        return {name: traces.query(name, **VALUES.get(name, {})) for name in names()}
+
+
 @pytest.fixture(name="collector", scope="module")
 def _collector(
     database: Path,
-    from_file: dict[str, Answer],  # read before the collector takes the file
+    # Read before the collector takes the file.
+    from_file: dict[str, Answer],
+    frames_from_file: dict[str, pd.DataFrame],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Source]:
-    assert from_file
+    assert from_file.keys() == frames_from_file.keys()
     log = tmp_path_factory.mktemp("log") / "collector.log"
     running = collector_process.start(database, log)
     yield open_source(Place(database))
@@ -65,6 +89,37 @@ def test_a_collector_gives_the_same_answer_as_the_file(
     answer = collector.query(query, VALUES.get(query.name, {}))
 
     assert answer.to_json() == from_file[query.name].to_json()
+
+
+@every_query
+@pytest.mark.parametrize("where", ["file", "collector"])
+def test_pandas_gives_the_same_answer_as_the_file(
+    query: Query,
+    where: str,
+    frames: dict[str, dict[str, pd.DataFrame]],
+    from_file: dict[str, Answer],
+) -> None:
+    frame, answer = frames[where][query.name], from_file[query.name]
+
+    assert list(frame.columns) == [column.name for column in answer.columns]
+    rows = [list(row) for row in frame.itertuples(index=False, name=None)]
+    assert [[plain(value) for value in row] for row in rows] == answer.rows
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a DataFrame as the JSON value that the other ways give."""
+    if isinstance(value, (list, dict)):
+        return value
+    if value is None or pd.isna(value):
+        return None
+    if isinstance(value, pd.Timestamp):
+        assert value.tz is not None
+        text = value.tz_convert(None).isoformat(timespec="nanoseconds")
+        whole, _, fraction = text.partition(".")
+        while fraction.endswith("000"):
+            fraction = fraction[:-3]
+        return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
+    return value.item() if hasattr(value, "item") else value
 
 
 @every_query

@@ -48,6 +48,13 @@ def test_exporting_over_http_loads_no_grpc() -> None:
     assert not loaded & (COLLECTOR_PARTS | {"click", "grpc", "langchain_core"})
 
 
+def test_naming_open_loads_no_database_and_no_pandas() -> None:
+    loaded = loaded_after("import otelchain; otelchain.open; otelchain.Traces")
+
+    assert "otelchain_queries" in loaded
+    assert not loaded & (COLLECTOR_PARTS | {"click", "grpc", "langchain_core", "opentelemetry"})
+
+
 @pytest.mark.parametrize("module", ["otelchain.cli", "otelchain.demo.command"])
 def test_the_command_line_starts_without_its_heavy_parts(module: str) -> None:
     loaded = loaded_after(f"import {module}")

@@ -14,6 +14,7 @@ PUBLIC = [
     "PayloadStore",
     "RedactionPolicyError",
     "Redactor",
+    "Traces",
     "__version__",
     "configure",
     "instrument",
@@ -27,7 +28,8 @@ PUBLIC = [
 
 def test_the_public_names_are_these() -> None:
     assert otelchain.__all__ == PUBLIC
-    assert dir(otelchain) == PUBLIC
+    # Not among them, so that a star import leaves Python's own open() alone.
+    assert dir(otelchain) == sorted([*PUBLIC, "open"])
 
 
 @pytest.mark.parametrize("name", PUBLIC)

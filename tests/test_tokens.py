@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import collector_process
+import otelchain
 from collector_process import RunningCollector, readiness
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.tokens import Tokens, Verdict
@@ -189,6 +190,22 @@ def test_the_command_shows_the_token_of_a_file_or_of_the_variable(
     discovered = asked(*question, "--database", str(collector.database), OTELCHAIN_TOKEN=SQL)
 
     assert {one.stdout for one in (from_file, from_variable, discovered)} == {b"answer\r\n42\r\n"}
+
+
+def test_python_shows_the_token_of_a_file_or_of_the_variable(
+    collector: RunningCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, endpoint = tmp_path / "mine", f"http://{collector.http}"
+    mine.write_text(ALL)
+    from_file = otelchain.open(endpoint, token_file=mine).sql("SELECT 1 AS one")
+
+    monkeypatch.setenv("OTELCHAIN_TOKEN", READ)
+    traces = otelchain.open(endpoint)
+    with pytest.raises(otelchain.OtelchainError, match="it needs the permission 'sql'"):
+        traces.runs()
+
+    assert list(from_file["one"]) == [1]
+    assert "trace_id" in traces.query("traces", limit=1).columns
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command("check")
+@click.command("check", short_help="Check .sql files of your own.")
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
@@ -19,7 +19,7 @@ def check_command(ctx: click.Context, files: tuple[Path, ...]) -> None:
     Example:
       otelchain query check my-queries/*.sql
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.visible import visible
+    from otelchain.reading.visible import visible
     from otelchain_collector.check_query import problems
 
     found = [problem for file in files for problem in problems(_text(file), str(file))]

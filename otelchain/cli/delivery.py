@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request as HttpRequest
 
-from otelchain.cli.connect import address, opener, reason, token
 from otelchain.cli.place import Place
-from otelchain.cli.source import SourceError
+from otelchain.reading.connect import address, opener, reason, token
+from otelchain.reading.source import SourceError
 
 if TYPE_CHECKING:
     from otelchain_collector.exchange.delivery import Complain, Delivery, Request
@@ -30,7 +30,7 @@ def delivery(place: Place, complain: "Complain") -> "Iterator[Delivery]":
         SourceError: The collector cannot be reached.
         StoreError: The file cannot be used.
     """
-    from otelchain.cli.remote import CollectorSource
+    from otelchain.reading.remote import CollectorSource
     from otelchain_collector import discovery
     from otelchain_collector.exchange.delivery import ToFile
 

@@ -11,12 +11,13 @@ import click
 import otelchain_queries
 from otelchain.cli.options import QUERIES_DIR, format_option, with_options
 from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import Time
-from otelchain.cli.visible import visible
+from otelchain.cli.times import Moment, Time
+from otelchain.cli.trace_id import TraceId
+from otelchain.reading.visible import visible
 from otelchain_queries import Query
 
 if TYPE_CHECKING:
-    from otelchain.cli.source import Source
+    from otelchain.reading.source import Source
     from otelchain_collector.answers import Answer
 
 _DEFAULT_SHOWN: Final = 3
@@ -43,7 +44,7 @@ class Found:
 
 
 @click.command("diagnose")
-@click.argument("trace_id", metavar="[TRACE_ID|last]", required=False)
+@click.argument("trace_id", metavar="[TRACE_ID|last]", required=False, type=TraceId())
 @with_options(
     click.Option(
         ["--since"],
@@ -71,8 +72,8 @@ def diagnose_command(
     ctx: click.Context,
     /,
     trace_id: str | None,
-    since: str,
-    until: str | None,
+    since: Moment,
+    until: Moment | None,
     service: str,
     each: int,
     exit_code: bool,
@@ -92,12 +93,12 @@ def diagnose_command(
       otelchain diagnose last
       otelchain diagnose --exit-code --format json
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.source import open_source
+    from otelchain.reading.source import open_source
 
     source = open_source(Place(**place))
-    values = {"service": service, **({"until": until} if until else {})}
+    values = {"service": service, **({"until": str(until)} if until else {})}
     if trace_id is None:
-        values["since"] = since
+        values["since"] = str(since)
     else:
         values |= _whole(source, trace_id)
     queries = [query for query in _queries(queries_dirs) if values.keys() <= _taken(query)]
@@ -121,12 +122,12 @@ def _taken(query: Query) -> set[str]:
 
 def _whole(source: "Source", trace_id: str) -> dict[str, str]:
     """Return the values that narrow a query to a trace: its whole id, and when it began."""
-    from otelchain.cli.show import UnknownTraceError, nothing
+    from otelchain.reading.trace_tree import UnknownTraceError
 
     answer = source.query(otelchain_queries.load("trace"), {"trace_id": trace_id})
     rows = list(_rows(answer))
     if not rows:
-        raise UnknownTraceError(nothing(trace_id))
+        raise UnknownTraceError(trace_id)
     begun = min(str(row["start_time"]) for row in rows)
     return {"trace_id": str(rows[0]["trace_id"]), "since": begun}
 

@@ -12,7 +12,8 @@ import click
 from otelchain.cli.group import Commands
 from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import EXAMPLES, Time
+from otelchain.cli.times import Time
+from otelchain.reading.times import EXAMPLES
 
 if TYPE_CHECKING:
     from otelchain_collector.exchange.pages import Ask, Filters
@@ -157,7 +158,7 @@ def _export(
 
 def _asked(values: dict[str, Any]) -> "tuple[Ask, Filters]":
     """Return whom to ask, and for what."""
-    from otelchain.cli.source import open_source
+    from otelchain.reading.source import open_source
     from otelchain_collector.exchange.pages import Filters
     from otelchain_collector.guard import QueryFailed
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from otelchain.cli.visible import escape_json, visible
+from otelchain.reading.visible import escape_json, visible
 
 if TYPE_CHECKING:
     from otelchain.redaction.findings import Findings

@@ -10,40 +10,12 @@ from typing import Any, Final, NoReturn
 import click
 
 from otelchain.errors import OtelchainError
+from otelchain.reading.extras import MissingExtraError, extra_of
 from otelchain_queries import QueryError
 
 # Exit codes of a shell for a program ended by SIGINT and by SIGPIPE.
 _INTERRUPTED: Final = 130
 _NO_READER: Final = 141
-
-_EXTRAS: Final = {
-    "duckdb": "collector",
-    "grpc": "collector",
-    "langchain_core": "demo",
-    "langgraph": "demo",
-    "numpy": "collector",
-    "pandas": "collector",
-    "prometheus_client": "collector",
-    "pyarrow": "collector",
-    "rich": "collector",
-    "starlette": "collector",
-    "uvicorn": "collector",
-}
-
-
-class MissingExtraError(OtelchainError):
-    """A command needs packages that the base install leaves out."""
-
-    def __init__(self, command: str, extra: str) -> None:
-        super().__init__(
-            f"{command!r} needs the {extra} extra; "
-            f"install it with: pip install 'otelchain[{extra}]'"
-        )
-
-
-def extra_of(error: ModuleNotFoundError) -> str | None:
-    """Return the extra that brings the missing module; None when none does."""
-    return _EXTRAS.get((error.name or "").partition(".")[0])
 
 
 class Commands(click.Group):
@@ -58,8 +30,13 @@ class Commands(click.Group):
         """Find the command, or say which one may have been meant."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(unknown(self.noun, name, self.list_commands(ctx), ctx), ctx)
+            raise click.UsageError(f"no {self.noun} is named {name!r}; {self.hint(ctx, name)}", ctx)
         return super().resolve_command(ctx, args)
+
+    def hint(self, ctx: click.Context, name: str) -> str:
+        """Say which command may have been meant."""
+        near = difflib.get_close_matches(name, self.list_commands(ctx), 1)
+        return f"did you mean {near[0]!r}?" if near else f"'{ctx.command_path} --help' lists them"
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and write out what it printed."""
@@ -102,13 +79,6 @@ def _exit_with(run: Callable[[], Any]) -> NoReturn:
     except (OtelchainError, QueryError) as error:
         _fail(str(error))
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def unknown(noun: str, name: str, known: list[str], ctx: click.Context) -> str:
-    """Return the text for a name that is not among the known ones."""
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"'{ctx.command_path} --help' lists them"
-    return f"no {noun} is named {name!r}; {hint}"
 
 
 def _fail(text: str) -> NoReturn:

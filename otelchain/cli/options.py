@@ -6,14 +6,18 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from otelchain.reading.place import DEFAULT_DATABASE
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-FORMATS: Final = ("table", "json", "jsonl", "csv", "markdown")
+#: How rows can be printed, and how they can be written into a file.
+TEXTS: Final = ("table", "json", "jsonl", "csv", "markdown")
+FORMATS: Final = (*TEXTS, "parquet")
 
 DATABASE: Final = click.Option(
     ["--database"],
     type=click.Path(path_type=Path),
-    default=Path("otelchain.duckdb"),
+    default=DEFAULT_DATABASE,
     show_default=True,
     envvar="OTELCHAIN_DATABASE",
     show_envvar=True,
@@ -47,7 +51,9 @@ def format_option(formats: tuple[str, ...] = FORMATS) -> click.Option:
         type=click.Choice(formats, case_sensitive=False),
         default=formats[0],
         show_default=True,
-        help="How to print the rows.",
+        help="How to print the rows; parquet needs -o FILE."
+        if "parquet" in formats
+        else "How to print it.",
     )
 
 

@@ -8,49 +8,47 @@ Only a table rounds, to thousandths.
 import csv
 import io
 import json
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from otelchain.cli.visible import escape_json, visible
+from otelchain.reading.visible import escape_json, visible
 
 if TYPE_CHECKING:
     from otelchain_collector.answers import Answer, JSONValue
 
 
-def print_answer(answer: "Answer", format_name: str, more: str) -> None:
-    """Print an answer on standard output, and remarks about it on standard error.
+def answer_text(answer: "Answer", format_name: str, *, on_terminal: bool) -> str:
+    """Return an answer as text.
 
     Args:
         answer: The rows.
-        format_name: One of `otelchain.cli.options.FORMATS`.
-        more: How to get the rows that the limit cut off.
+        format_name: One of `otelchain.cli.options.FORMATS`, and not parquet, which is no text.
+        on_terminal: A table fits the terminal, with colours; control characters are escaped.
     """
     if format_name == "table":
-        from otelchain.cli.table import print_table
+        from otelchain.cli.table import table_text
+        from otelchain.reading.screen import console, unlimited
 
-        print_table(answer)
-    else:
-        write(_FORMATS[format_name](answer).encode())
+        return table_text(answer, console() if on_terminal else unlimited())
+    text = _FORMATS[format_name](answer)
+    # A file gets the values as they are; a terminal must not obey them.
+    return _visible_lines(text) if format_name == "csv" and on_terminal else text
+
+
+def remark(answer: "Answer", format_name: str, more: str) -> None:
+    """Say on standard error what an answer leaves unsaid.
+
+    Args:
+        answer: What was printed.
+        format_name: How it was printed.
+        more: How to get the rows that the limit cut off.
+    """
     if not answer.rows and format_name == "table":
         click.echo("no rows", err=True)
     if answer.has_more:
         click.echo(f"more rows exist; {more}", err=True)
-
-
-def write(content: bytes) -> None:
-    """Write all of it on standard output.
-
-    Bytes, since text mode would turn the line ends of CSV into those of the machine; in a loop,
-    since with ``PYTHONUNBUFFERED`` one write to a pipe may take only a part.
-    """
-    sys.stdout.flush()
-    rest = memoryview(content)
-    while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]
-    sys.stdout.buffer.flush()
 
 
 def to_json(answer: "Answer") -> str:
@@ -70,8 +68,7 @@ def to_csv(answer: "Answer") -> str:
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow([column.name for column in answer.columns])
     rows.writerows([[plain(value) for value in row] for row in answer.rows])
-    # A file gets the values as they are; a terminal must not obey them.
-    return _visible_lines(text.getvalue()) if sys.stdout.isatty() else text.getvalue()
+    return text.getvalue()
 
 
 def to_markdown(answer: "Answer") -> str:

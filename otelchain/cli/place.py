@@ -1,30 +1,14 @@
 """Where a command asks, and what it shows to be let in: options that all asking commands share."""
 
-from collections.abc import MutableMapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from otelchain.cli.options import DATABASE, ENDPOINT
+from otelchain.reading.place import Place
 
-
-@dataclass(frozen=True)
-class Place:
-    """A database file, or a collector with what it takes to be let in."""
-
-    database: Path
-    endpoint: str | None = None
-    token_file: Path | None = None
-    ca_file: Path | None = None
-    client_certificate: Path | None = None
-    client_key: Path | None = None
-
-    @classmethod
-    def taken_from(cls, values: MutableMapping[str, Any]) -> "Place":
-        """Take the values of `PLACE` out of a command's values."""
-        return cls(**{field.name: values.pop(field.name) for field in fields(cls)})
+__all__ = ["PLACE", "Place"]
 
 
 def _file_option(option: str, variable: str, text: str) -> click.Option:

@@ -1,5 +1,6 @@
 """``otelchain query``: one subcommand per question, with the options of its header."""
 
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,17 +9,9 @@ import click
 import otelchain_queries
 from otelchain.cli.check import check_command
 from otelchain.cli.group import Commands
-from otelchain.cli.options import QUERIES_DIR, format_option
-from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import EXAMPLES, Time
-from otelchain_queries import Param, Query
+from otelchain.cli.named_query import named_command
+from otelchain.cli.options import QUERIES_DIR, TEXTS, format_option
 
-# Parameters that many queries have, with what the command line says about them.
-_TIMES: Final = {
-    "since": ("the beginning", f"Only what started at or after this time ({EXAMPLES})."),
-    "until": ("no end", "Only what started before this time."),
-    "split": ("24 hours before the newest run", "Where the new side begins, with --by time."),
-}
 _CHECK: Final = "check"
 
 
@@ -38,16 +31,21 @@ class QueryCommands(Commands):
         folders = _folders(ctx)
         if cmd_name not in otelchain_queries.names(folders):
             return None
-        return _command(otelchain_queries.load(cmd_name, folders))
+        return named_command(otelchain_queries.load(cmd_name, folders), cmd_name)
 
 
 def _folders(ctx: click.Context) -> tuple[Path, ...]:
     return tuple(ctx.params.get("queries_dirs") or ())
 
 
-@click.group("query", cls=QueryCommands, invoke_without_command=True, params=[QUERIES_DIR])
+@click.group(
+    "query",
+    cls=QueryCommands,
+    invoke_without_command=True,
+    params=[QUERIES_DIR, format_option(("list", *TEXTS))],
+)
 @click.pass_context
-def query_command(ctx: click.Context, queries_dirs: tuple[Path, ...]) -> None:
+def query_command(ctx: click.Context, /, queries_dirs: tuple[Path, ...], format_name: str) -> None:
     """Answer a named question about traced runs; without a name, list the questions.
 
     \b
@@ -57,68 +55,27 @@ def query_command(ctx: click.Context, queries_dirs: tuple[Path, ...]) -> None:
       otelchain query check my-queries/refunds.sql
     """  # noqa: D301 - click reads the character \b
     if ctx.invoked_subcommand is None:
-        _list(queries_dirs)
+        _list(queries_dirs, format_name)
+    elif format_name != "list":
+        raise click.UsageError(f"write --format after {ctx.invoked_subcommand!r}", ctx)
 
 
-def _list(folders: tuple[Path, ...]) -> None:
-    names = otelchain_queries.names(folders)
-    width = max(map(len, names), default=0)
-    for name in names:
-        click.echo(f"{name:{width}}  {otelchain_queries.load(name, folders).title}")
+def _list(folders: tuple[Path, ...], format_name: str) -> None:
+    queries = [otelchain_queries.load(name, folders) for name in otelchain_queries.names(folders)]
+    if format_name == "list":
+        width = max((len(query.name) for query in queries), default=0)
+        for query in queries:
+            click.echo(f"{query.name:{width}}  {query.title}")
+        return
+    from otelchain.cli.output import answer_text
+    from otelchain.cli.printing import print_text
+    from otelchain_collector.answers import Answer, Column
 
-
-def _command(query: Query) -> click.Command:
-    def ask(format_name: str, **values: Any) -> None:
-        from otelchain.cli.output import print_answer
-        from otelchain.cli.source import open_source
-
-        place = Place.taken_from(values)
-        texts = {name: str(value) for name, value in values.items()}
-        answer = open_source(place).query(query, texts)
-        print_answer(answer, format_name, "raise --limit, or ask for a shorter time")
-
-    options = [_option(param) for param in query.params]
-    return click.Command(
-        query.name,
-        callback=ask,
-        params=[*options, format_option(), *PLACE],
-        help=_help(query),
-        short_help=query.title,
-    )
-
-
-def _option(param: Param) -> click.Option:
-    names = [f"--{param.name.replace('_', '-')}", param.name]
-    if param.name in _TIMES:
-        default_text, text = _TIMES[param.name]
-        return click.Option(
-            names, type=Time(), default=param.default, show_default=default_text, help=text
-        )
-    if param.name == "limit":
-        return click.Option(
-            names,
-            type=click.IntRange(min=0),
-            default=int(param.default),
-            show_default=True,
-            help=param.help,
-        )
-    return click.Option(
-        names,
-        default=param.default,
-        show_default=bool(param.default),
-        metavar="TEXT",
-        help=param.help,
-    )
-
-
-def _help(query: Query) -> str:
-    example = query.example or f"otelchain query {query.name} --format json"
-    next_step = f"Next: {query.next}" if query.next else ""
-    parts = [
-        f"{query.title}.",
-        query.description,
-        query.why,
-        next_step,
-        f"\b\nExample:\n  {example}",
+    names = ("name", "title", "description", "params")
+    columns = tuple(Column(name, "VARCHAR") for name in names)
+    rows: list[Any] = [
+        [query.name, query.title, query.description, [param.name for param in query.params]]
+        for query in queries
     ]
-    return "\n\n".join(part for part in parts if part)
+    text = answer_text(Answer(columns, rows), format_name, on_terminal=sys.stdout.isatty())
+    print_text(text, format_name)

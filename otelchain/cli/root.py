@@ -1,5 +1,6 @@
 """The commands, each loaded when it is needed: ``otelchain --version`` imports no database."""
 
+import difflib
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -7,14 +8,20 @@ from typing import Any
 
 import click
 
+import otelchain_queries
 from otelchain import __version__
-from otelchain.cli.group import Commands, MissingExtraError, extra_of
+from otelchain.cli.group import Commands
+from otelchain.reading.extras import MissingExtraError, extra_of
 
 # Name -> (home, what --help says where its extra is not installed).
 _HOMES = {
     "collector": (
         "otelchain_collector.command:collector_command",
         "Receive OTLP traces and keep them in a DuckDB file.",
+    ),
+    "completion": (
+        "otelchain.cli.completion:completion_command",
+        "Print the script with which a shell completes commands and ids.",
     ),
     "demo": ("otelchain.demo.command:demo_command", "Trace a small application and question it."),
     "diagnose": ("otelchain.cli.diagnose:diagnose_command", "Say in words what is wrong."),
@@ -37,7 +44,10 @@ _HOMES = {
         "Apply the rules of this version to stored spans.",
     ),
     "show": ("otelchain.cli.show:show_command", "Print the runs of one trace as a tree."),
+    "sessions": ("otelchain.cli.lists:sessions_command", "List the sessions, newest first."),
     "sql": ("otelchain.cli.sql:sql_command", "Answer a SELECT in DuckDB's SQL."),
+    "tail": ("otelchain.cli.tail:tail_command", "Print runs as they arrive."),
+    "traces": ("otelchain.cli.lists:traces_command", "List the traces, newest first."),
 }
 
 
@@ -57,7 +67,17 @@ class _Root(Commands):
             if extra is None:
                 raise
             return _missing(cmd_name, help_text, extra)
+        # Click cuts what it derives itself, and never what it is told.
+        command.short_help = help_text
         return command
+
+    def hint(self, ctx: click.Context, name: str) -> str:
+        """Say which command may have been meant; a query's name is no command of its own."""
+        queries = otelchain_queries.names()
+        near = difflib.get_close_matches(name, queries, 1, cutoff=0.8)
+        if near and not difflib.get_close_matches(name, self.list_commands(ctx), 1, cutoff=0.8):
+            return f"did you mean 'otelchain query {near[0]}'?"
+        return super().hint(ctx, name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):

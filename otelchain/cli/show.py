@@ -5,26 +5,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import otelchain_queries
-from otelchain.cli.options import FORMATS, format_option, with_options
-from otelchain.cli.place import PLACE, Place
-from otelchain.errors import OtelchainError
+from otelchain.cli.asking import Asking, asking_options, named
+from otelchain.cli.options import with_options
+from otelchain.cli.trace_id import TraceId
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from otelchain.reading.run_line import Run
     from otelchain_collector.answers import Answer
 
 
-class UnknownTraceError(OtelchainError):
-    """No stored trace has that id."""
-
-
 @click.command("show")
-@click.argument("trace_id", metavar="TRACE_ID|last")
+@click.argument("trace_id", metavar="TRACE_ID|last", type=TraceId())
 @with_options(
     click.Option(["--full"], is_flag=True, help="Print inputs, outputs and errors whole."),
-    format_option(("tree", *FORMATS)),
-    *PLACE,
+    click.Option(
+        ["--waterfall"], is_flag=True, help="Print a bar for each run that shows when it ran."
+    ),
+    *asking_options("tree"),
 )
-def show_command(trace_id: str, full: bool, format_name: str, **place: Any) -> None:
+def show_command(trace_id: str, full: bool, waterfall: bool, **values: Any) -> None:
     """Print the runs of a trace as a tree, with status, duration, tokens, inputs and outputs.
 
     TRACE_ID may be the beginning of an id; last is the newest trace. The other formats print the
@@ -34,30 +35,29 @@ def show_command(trace_id: str, full: bool, format_name: str, **place: Any) -> N
     Example:
       otelchain show last
       otelchain show 4bf92f35 --full
+      otelchain show last --waterfall --watch
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.output import print_answer
-    from otelchain.cli.source import open_source
+    asking = Asking.taken_from(values)
+    if waterfall and (full or asking.format_name != "tree"):
+        raise click.UsageError("--waterfall draws a tree; leave out --full and --format")
+
+    def draw(answer: "Answer", screen: "Console") -> str:
+        from otelchain.reading.run_tree import tree_text
+        from otelchain.reading.waterfall import waterfall_text
+
+        runs = _runs(answer, trace_id)
+        return waterfall_text(runs, screen) if waterfall else tree_text(runs, screen, full=full)
 
     query = otelchain_queries.load("trace")
-    answer = open_source(Place(**place)).query(query, {"trace_id": trace_id})
+    question = named(query, lambda: {"trace_id": trace_id})
+    more = "ask 'otelchain query trace' with a higher --limit"
+    asking.answer(question, more, {"tree": draw})
+
+
+def _runs(answer: "Answer", trace_id: str) -> "list[Run]":
+    from otelchain.reading.trace_tree import UnknownTraceError
+
     if not answer.rows:
-        raise UnknownTraceError(nothing(trace_id))
-    if format_name == "tree":
-        _print_tree(answer, full)
-    else:
-        print_answer(answer, format_name, "ask 'otelchain query trace' with a higher --limit")
-
-
-def _print_tree(answer: "Answer", full: bool) -> None:
-    from otelchain.cli.tree import print_tree
-
+        raise UnknownTraceError(trace_id)
     names = [column.name for column in answer.columns]
-    runs: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in answer.rows]
-    print_tree(runs, full=full)
-
-
-def nothing(trace_id: str) -> str:
-    """Say that there is no such trace, and what to do."""
-    if trace_id == "last":
-        return "there are no traces yet; trace an application, or see one with: otelchain demo"
-    return f"no trace has an id that begins with {trace_id!r}; list them: otelchain query traces"
+    return [dict(zip(names, row, strict=True)) for row in answer.rows]

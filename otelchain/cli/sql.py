@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import click
 
-from otelchain.cli.options import format_option, with_options
-from otelchain.cli.place import PLACE, Place
+from otelchain.cli.asking import Asking, asking_options, statement
+from otelchain.cli.options import with_options
 
 _DEFAULT_LIMIT: Final = 1_000
 # What the collector's API lets through; the same for a file, so that answers are the same.
@@ -14,7 +14,7 @@ _MAX_LIMIT: Final = 100_000
 
 
 @click.command("sql")
-@click.argument("statement")
+@click.argument("text", metavar="STATEMENT")
 @with_options(
     click.Option(
         ["--limit"],
@@ -23,10 +23,9 @@ _MAX_LIMIT: Final = 100_000
         show_default=True,
         help="Most rows to print.",
     ),
-    format_option(),
-    *PLACE,
+    *asking_options(),
 )
-def sql_command(statement: str, limit: int, format_name: str, **place: Any) -> None:
+def sql_command(text: str, limit: int, **values: Any) -> None:
     """Answer STATEMENT, one SELECT in DuckDB's SQL; ``-`` reads it from standard input.
 
     The view runs has one row per run, the table spans one per span as it arrived. Nothing can be
@@ -37,9 +36,6 @@ def sql_command(statement: str, limit: int, format_name: str, **place: Any) -> N
       otelchain sql 'SELECT run_type, count(*) FROM runs GROUP BY run_type'
       otelchain sql - --format csv < question.sql
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.output import print_answer
-    from otelchain.cli.source import open_source
-
-    sql = sys.stdin.read() if statement == "-" else statement
-    answer = open_source(Place(**place)).sql(sql, limit)
-    print_answer(answer, format_name, "raise --limit")
+    asking = Asking.taken_from(values)
+    sql = sys.stdin.read() if text == "-" else text
+    asking.answer(statement(sql, limit), "raise --limit")

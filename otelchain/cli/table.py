@@ -1,17 +1,17 @@
 """Answer → a table that fits the terminal, or a list of records when even that is too wide."""
 
-import sys
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from rich.box import Box
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from otelchain.cli.output import is_number, plain, write
-from otelchain.cli.visible import visible
+from otelchain.cli.output import is_number, plain
+from otelchain.reading.screen import drawn
+from otelchain.reading.visible import visible
 from otelchain_collector.answers import Answer, JSONValue
 
 # Below this, a cut text says nothing: rows are then printed one value per line.
@@ -22,28 +22,17 @@ _ID_CHARS: Final = 8
 _DASHES: Final = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
 
 
-def console() -> Console:
-    """Return the console for standard output: no colour and no width limit unless a terminal."""
-    if sys.stdout.isatty():
-        return Console(highlight=False, soft_wrap=False)
-    # Rich measures in cells; a width that no row reaches means that nothing is cut.
-    return Console(width=1_000_000, color_system=None, force_terminal=False, highlight=False)
-
-
-def print_table(answer: Answer) -> None:
-    """Print an answer as a table on standard output."""
+def table_text(answer: Answer, screen: Console) -> str:
+    """Return an answer as a table drawn for that screen."""
     if [column.name for column in answer.columns] == ["explain_key", "explain_value"]:
-        _print_plans(answer)
-        return
-    screen = console()
+        return _plans(answer)
     shown = _for_reading(answer) if screen.is_terminal else answer
     names, cells = _written(shown, screen.is_terminal)
     widths = _fitted(
         _widths(names, cells), [_is_rigid(c.type) for c in shown.columns], screen.width
     )
     if widths is None:
-        _print_records(screen, *_written(answer, screen.is_terminal))
-        return
+        return _records(screen, *_written(answer, screen.is_terminal))
     table = Table(box=_DASHES, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     for column, name, width in zip(shown.columns, names, widths, strict=True):
         table.add_column(
@@ -55,7 +44,7 @@ def print_table(answer: Answer) -> None:
         )
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
-    print_plain(screen, table)
+    return drawn(screen, table)
 
 
 def _written(answer: Answer, on_terminal: bool) -> tuple[list[str], list[list[str]]]:
@@ -88,23 +77,10 @@ def _short_id(column: str, value: JSONValue) -> JSONValue:
     return value[:_ID_CHARS] if column in _IDS and isinstance(value, str) else value
 
 
-def print_plain(screen: Console, renderable: Any) -> None:
-    """Print without the blanks that fill a line up to its right end."""
-    with screen.capture() as captured:
-        screen.print(renderable)
-    print_lines([line.rstrip() for line in captured.get().splitlines()])
-
-
-def print_lines(lines: list[str]) -> None:
-    """Print lines; what the terminal's encoding lacks appears as its number."""
-    text = "".join(f"{line}\n" for line in lines)
-    write(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
-
-
-def _print_plans(answer: Answer) -> None:
-    """Print what EXPLAIN drew: it is made of lines already."""
-    for row in answer.rows:
-        print_lines([visible(line) for line in plain(row[1]).splitlines()])
+def _plans(answer: Answer) -> str:
+    """Return what EXPLAIN drew: it is made of lines already."""
+    lines = [visible(line) for row in answer.rows for line in plain(row[1]).splitlines()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _cell(value: JSONValue, kind: str, on_terminal: bool) -> str:
@@ -146,12 +122,17 @@ def _fitted(widths: list[int], rigid: list[bool], available: int) -> list[int] |
     return [width if keep else min(width, limit) for width, keep in zip(widths, rigid, strict=True)]
 
 
-def _print_records(screen: Console, names: list[str], cells: list[list[str]]) -> None:
-    margin = max(cell_len(name) for name in names) + _GAP
+def _records(screen: Console, names: list[str], cells: list[list[str]]) -> str:
+    # Names that leave no room for a value are cut as well.
+    most = max(screen.width // 2, 1) if screen.is_terminal else screen.width
+    margin = min(max(cell_len(name) for name in names) + _GAP, most)
+    records = []
     for number, row in enumerate(cells, start=1):
         lines = [Text(f"--- row {number}", style="bold")]
         for name, cell in zip(names, row, strict=True):
             if cell:
-                lines.append(Text.assemble((name.ljust(margin), "dim"), cell))
+                label = set_cell_size(name, margin - 1) + " "
+                lines.append(Text.assemble((label, "dim"), cell))
                 lines[-1].truncate(screen.width, overflow="ellipsis")
-        print_plain(screen, Text("\n").join(lines))
+        records.append(drawn(screen, Text("\n").join(lines)))
+    return "".join(records)

@@ -1,5 +1,5 @@
 -- title: One trace
--- description: All runs of one trace in the order of its tree: every run after its parent, siblings by start time. Runs whose parent is not stored, and runs that are their own ancestors, begin a tree of their own and say so in the column detached. A pending run has not ended, or its process was killed.
+-- description: All runs of one trace in the order of its tree: every run after its parent, siblings by start time. Runs whose parent is not stored, and runs that are their own ancestors, begin a tree of their own and say so in the column detached. resumes_trace_id is the trace with the interrupted run that a run goes on from. A pending run has not ended, or its process was killed.
 -- why: The whole story of one request, step by step.
 -- example: otelchain query trace --trace-id 4bf92f35 --format json
 -- next: 'otelchain show TRACE_ID' draws the same as a tree.
@@ -30,12 +30,18 @@ candidates AS (
             starts_with(trace_id, lower(replace($trace_id, '-', '')))
         )
 ),
+some_candidates AS (
+    SELECT trace_id FROM candidates ORDER BY trace_id LIMIT 5
+),
 chosen AS (
     SELECT
         if(
             $trace_id <> 'last' AND count(*) OVER () > 1,
             error(
-                'trace_id ''' || $trace_id || ''' is the beginning of several ids; give more digits'
+                'trace_id ''' || $trace_id || ''' is the beginning of several ids: '
+                || (SELECT string_agg(trace_id, ', ' ORDER BY trace_id) FROM some_candidates)
+                || if((SELECT count(*) FROM candidates) > 5, ', and more', '')
+                || '; give more digits'
             ),
             trace_id
         ) AS trace_id
@@ -107,6 +113,22 @@ circle_tree AS (
     )
     SELECT * FROM walk
 ),
+resuming AS (
+    -- The interrupted run that a run goes on from, as the handler has linked it.
+    SELECT
+        row_id,
+        list_filter(
+            from_json(links, '[{"trace_id": "VARCHAR", "attributes": "JSON"}]'),
+            lambda link: link.attributes ->> 'otelchain.link.kind' = 'interrupted_run'
+        )[1].trace_id AS trace_id
+    FROM (
+        SELECT rowid AS row_id, trace_id, links FROM spans
+        UNION ALL
+        SELECT row_id, trace_id, links FROM pending_spans
+    )
+    SEMI JOIN chosen USING (trace_id)
+    WHERE contains(links::VARCHAR, 'interrupted_run')
+),
 ordered AS (
     SELECT nodes.*, whole.path, whole.detached, len(whole.path) - 1 AS depth
     FROM (SELECT * FROM tree UNION ALL SELECT * FROM circle_tree) AS whole
@@ -139,8 +161,10 @@ SELECT
     run.langgraph_node,
     run.langgraph_step,
     ordered.detached,
+    resuming.trace_id AS resumes_trace_id,
     run.inputs,
     run.outputs
 FROM ordered
 JOIN runs AS run USING (row_id)
+LEFT JOIN resuming ON resuming.row_id = run.row_id
 ORDER BY ordered.path;

@@ -157,6 +157,7 @@ def test_a_run_of_a_trace_has_everything_to_show(store: GoldenStore) -> None:
             "langgraph_node": "agent",
             "langgraph_step": 2,
             "detached": None,
+            "resumes_trace_id": None,
             "inputs": "[]",
             "outputs": "[1]",
         }

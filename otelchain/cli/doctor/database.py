@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from otelchain.cli.connect import is_loopback, reason
 from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding
 from otelchain.cli.place import Place
-from otelchain.cli.remote import CollectorSource
-from otelchain.cli.source import FileSource, SourceError
+from otelchain.reading.connect import is_loopback, reason
+from otelchain.reading.remote import CollectorSource
+from otelchain.reading.source import FileSource, SourceError
 from otelchain_collector import discovery
 from otelchain_collector.guard import QueryFailed
 from otelchain_collector.schema import LATEST_VERSION

@@ -11,10 +11,10 @@ from urllib.request import Request
 
 import grpc
 
-from otelchain.cli.connect import opener, reason
 from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding
 from otelchain.cli.place import Place
+from otelchain.reading.connect import opener, reason
 
 _SECONDS: Final = 3.0
 _PROTOBUF: Final = "application/x-protobuf"

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 # What the exporters' own library asks; typeshed does not know it.
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
-from otelchain.cli.connect import is_loopback
 from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding
+from otelchain.reading.connect import is_loopback
 from otelchain.redaction.hash_keys import KEY_VARIABLE
 from otelchain.settings import HandlerSettings
 from otelchain.spool.settings import SpoolSettings

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from otelchain.errors import OtelchainError
 
 if TYPE_CHECKING:
     import duckdb
 
-    from otelchain.cli.place import Place
-    from otelchain_collector.answers import Answer
+    from otelchain.reading.place import Place
+    from otelchain_collector.answers import Answer, ArrowAnswer
     from otelchain_collector.discovery import Discovery
     from otelchain_queries import Query
 
+AnyAnswer = TypeVar("AnyAnswer", "Answer", "ArrowAnswer")
 
 NO_ANSWER = "no answer in time"
 
@@ -41,6 +42,18 @@ class Source(Protocol):
         """Answer one SELECT."""
         ...
 
+    def check(self) -> None:
+        """Raise `SourceError` when it is plain that nothing can be asked here."""
+        ...
+
+    def query_arrow(self, query: "Query", values: Mapping[str, str]) -> "ArrowAnswer":
+        """Answer a named query with DuckDB's types."""
+        ...
+
+    def sql_arrow(self, sql: str, max_rows: int) -> "ArrowAnswer":
+        """Answer one SELECT with DuckDB's types."""
+        ...
+
 
 def open_source(place: "Place") -> Source:
     """Return where to ask: the endpoint if given, the file's collector if it runs, or the file.
@@ -48,7 +61,7 @@ def open_source(place: "Place") -> Source:
     Raises:
         SourceError: The endpoint is not an address, or a file of the place cannot be used.
     """
-    from otelchain.cli.remote import CollectorSource
+    from otelchain.reading.remote import CollectorSource
     from otelchain_collector import discovery
 
     if place.endpoint:
@@ -89,8 +102,7 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_query
 
-        with self._opened() as connection:
-            return _interruptible(connection, lambda: answer_query(connection, query, values))
+        return self._ask(lambda connection: answer_query(connection, query, values))
 
     def sql(self, sql: str, max_rows: int) -> "Answer":
         """Answer one SELECT.
@@ -101,10 +113,25 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_sql
 
+        return self._ask(lambda connection: answer_sql(connection, sql, max_rows=max_rows))
+
+    def query_arrow(self, query: "Query", values: Mapping[str, str]) -> "ArrowAnswer":
+        """Answer a named query with DuckDB's types; raises as `query` does."""
+        from otelchain_collector.answers import answer_query, as_arrow
+
+        return self._ask(lambda connection: answer_query(connection, query, values, form=as_arrow))
+
+    def sql_arrow(self, sql: str, max_rows: int) -> "ArrowAnswer":
+        """Answer one SELECT with DuckDB's types; raises as `sql` does."""
+        from otelchain_collector.answers import answer_sql, as_arrow
+
+        return self._ask(
+            lambda connection: answer_sql(connection, sql, max_rows=max_rows, form=as_arrow)
+        )
+
+    def _ask(self, ask: "Callable[[duckdb.DuckDBPyConnection], AnyAnswer]") -> "AnyAnswer":
         with self._opened() as connection:
-            return _interruptible(
-                connection, lambda: answer_sql(connection, sql, max_rows=max_rows)
-            )
+            return _interruptible(connection, lambda: ask(connection))
 
     @contextmanager
     def _opened(self) -> Iterator["duckdb.DuckDBPyConnection"]:
@@ -118,6 +145,14 @@ class FileSource:
     def _connect(self) -> "duckdb.DuckDBPyConnection":
         import duckdb
 
+        self.check()
+        try:
+            return duckdb.connect(str(self._database), read_only=True)
+        except duckdb.Error as error:
+            raise SourceError(self._not_opened(str(error))) from error
+
+    def check(self) -> None:
+        """Raise `SourceError` when there is no such file."""
         database = self._database
         if not database.exists():
             raise SourceError(
@@ -128,10 +163,6 @@ class FileSource:
             raise SourceError(
                 f"{str(database)!r} is not a file; name a DuckDB file with --database"
             )
-        try:
-            return duckdb.connect(str(database), read_only=True)
-        except duckdb.Error as error:
-            raise SourceError(self._not_opened(str(error))) from error
 
     def _not_opened(self, said: str) -> str:
         name = repr(str(self._database))
@@ -164,8 +195,8 @@ def _silent(name: str, collector: "Discovery", silence: str) -> str:
 
 
 def _interruptible(
-    connection: "duckdb.DuckDBPyConnection", ask: "Callable[[], Answer]"
-) -> "Answer":
+    connection: "duckdb.DuckDBPyConnection", ask: "Callable[[], AnyAnswer]"
+) -> "AnyAnswer":
     """Ask in another thread: while it works, DuckDB 1.5 does not notice Ctrl-C."""
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(ask)

@@ -14,8 +14,8 @@ from urllib.request import (
     build_opener,
 )
 
-from otelchain.cli.place import Place
-from otelchain.cli.source import NO_ANSWER, SourceError
+from otelchain.reading.place import Place
+from otelchain.reading.source import NO_ANSWER, SourceError
 
 _TOKEN_VARIABLE: Final = "OTELCHAIN_TOKEN"  # noqa: S105 - the name of a variable
 _SHOW_ONE: Final = "set --client-certificate and --client-key"

@@ -3,21 +3,30 @@
 import http.client
 import json
 from collections.abc import Mapping
+from email.message import Message
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import Request
 
 import otelchain_queries
-from otelchain.cli.connect import address, opener, reason, token
-from otelchain.cli.place import Place
-from otelchain.cli.source import SourceError
-from otelchain_collector.answers import DEFAULT_MAX_SECONDS, MAX_ROWS, Answer, QueryFailed
+from otelchain.reading.connect import address, opener, reason, token
+from otelchain.reading.place import Place
+from otelchain.reading.source import SourceError
+from otelchain_collector.answers import (
+    DEFAULT_MAX_SECONDS,
+    MAX_ROWS,
+    Answer,
+    ArrowAnswer,
+    QueryFailed,
+)
 from otelchain_queries import Query
 
 # The collector ends a question after its own limit; this only guards against one that hangs.
 _TIMEOUT_SECONDS: Final = 2 * DEFAULT_MAX_SECONDS
 _PROBE_SECONDS: Final = 2.0
+_JSON: Final = "application/json"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _HOW_TO_SHOW: Final = "set OTELCHAIN_TOKEN or --token-file"
 
 
@@ -35,7 +44,7 @@ class CollectorSource:
     def __init__(self, endpoint: str, place: Place) -> None:
         self._base = address(endpoint)
         self._opener = opener(self._base, place)
-        self._headers = {"content-type": "application/json", "accept": "application/json"}
+        self._headers = {"content-type": _JSON}
         if shown := token(place):
             self._headers["authorization"] = f"Bearer {shown}"
 
@@ -50,6 +59,11 @@ class CollectorSource:
         except (OSError, http.client.HTTPException) as error:
             return reason(error)
 
+    def check(self) -> None:
+        """Raise `SourceError` when nobody answers at the address."""
+        if (silence := self.silence()) is not None:
+            raise SourceError(self._unreachable(silence))
+
     def query(self, query: Query, values: Mapping[str, str]) -> Answer:
         """Answer a named query.
 
@@ -57,12 +71,7 @@ class CollectorSource:
             SourceError: No collector answers there, or it does not let us in.
             QueryFailed: The collector refused; the text is its own.
         """
-        bound = query.bind(values)
-        if query.name in otelchain_queries.names():
-            return self._ask(f"/queries/{quote(query.name, safe='')}", {"params": bound})
-        # One of the user's own, which the collector does not have.
-        body = {"sql": query.sql, "params": bound, "name": query.name, "max_rows": MAX_ROWS}
-        return self._ask("/sql", body)
+        return self._answer(*_named(query, values))
 
     def sql(self, sql: str, max_rows: int) -> Answer:
         """Answer one SELECT.
@@ -71,23 +80,42 @@ class CollectorSource:
             SourceError: No collector answers there, or it does not let us in.
             QueryFailed: The collector refused; the text is its own.
         """
-        return self._ask("/sql", {"sql": sql, "max_rows": max_rows})
+        return self._answer("/sql", {"sql": sql, "max_rows": max_rows})
 
-    def _ask(self, path: str, body: Mapping[str, Any]) -> Answer:
+    def query_arrow(self, query: Query, values: Mapping[str, str]) -> ArrowAnswer:
+        """Answer a named query with DuckDB's types; raises as `query` does."""
+        return self._arrow_answer(*_named(query, values))
+
+    def sql_arrow(self, sql: str, max_rows: int) -> ArrowAnswer:
+        """Answer one SELECT with DuckDB's types; raises as `sql` does."""
+        return self._arrow_answer("/sql", {"sql": sql, "max_rows": max_rows})
+
+    def _answer(self, path: str, body: Mapping[str, Any]) -> Answer:
+        text, _ = self._ask(path, body, _JSON)
+        try:
+            return Answer.from_json(text)
+        except ValueError as error:
+            raise SourceError(self._stranger("its answer has another form")) from error
+
+    def _arrow_answer(self, path: str, body: Mapping[str, Any]) -> ArrowAnswer:
+        stream, headers = self._ask(path, body, _ARROW)
+        if headers.get_content_type() != _ARROW:
+            raise SourceError(self._stranger("its answer has another form"))
+        return ArrowAnswer(stream, headers.get("otelchain-has-more") == "true")
+
+    def _ask(self, path: str, body: Mapping[str, Any], form: str) -> tuple[bytes, Message]:
         request = Request(  # noqa: S310 - address() allows http and https
-            self._base + path, json.dumps(body).encode(), self._headers
+            self._base + path, json.dumps(body).encode(), {**self._headers, "accept": form}
         )
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
-                return Answer.from_json(response.read())
+                return response.read(), response.headers
         except HTTPError as error:
             raise self._refusal(error) from error
         except URLError as error:
             raise SourceError(self._unreachable(error.reason)) from error
         except (OSError, http.client.HTTPException) as error:
             raise SourceError(self._unreachable(error)) from error
-        except ValueError as error:
-            raise SourceError(self._stranger("its answer has another form")) from error
 
     def _refusal(self, error: HTTPError) -> Exception:
         with error:
@@ -112,3 +140,13 @@ class CollectorSource:
 
     def _stranger(self, why: str) -> str:
         return f"{self._base} is not an otelchain collector of this version: {why}"
+
+
+def _named(query: Query, values: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Return where a named query is asked, and with what."""
+    bound = query.bind(values)
+    if query.name in otelchain_queries.names():
+        return f"/queries/{quote(query.name, safe='')}", {"params": bound}
+    # One of the user's own, which the collector does not have.
+    own = {"sql": query.sql, "params": bound, "name": query.name, "max_rows": MAX_ROWS}
+    return "/sql", own

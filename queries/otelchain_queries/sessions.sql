@@ -1,0 +1,30 @@
+-- title: Sessions
+-- description: One row for each session of a service, the one that was active last first: how many turns (traces) and runs it has, how many of the runs failed, and what its models took. Only runs that carry the session's id are counted.
+-- why: A conversation is many traces; this is the list of conversations.
+-- example: otelchain query sessions --service shop --since 24h
+-- next: 'otelchain show TRACE_ID' shows the newest turn; 'otelchain query growing-sessions' finds those whose memory grows.
+-- param: since = 1970-01-01  only runs that started at or after this UTC time
+-- param: until = 2262-01-01  only runs that started before this UTC time
+-- param: service =   only runs of this service; empty for every service
+-- param: limit = 100  number of rows to show
+SELECT
+    arg_max(trace_id, start_time_unix_nano) AS trace_id,
+    session_id,
+    count(DISTINCT trace_id) AS turns,
+    count(*) AS runs,
+    count(*) FILTER (status = 'error') AS errors,
+    count(*) FILTER (status = 'pending') AS pending,
+    -- Agents may repeat the sum of their models' tokens.
+    (sum(total_tokens) FILTER (run_type = 'llm'))::BIGINT AS total_tokens,
+    make_timestamp_ns(min(start_time_unix_nano)) AS first_time,
+    make_timestamp_ns(max(start_time_unix_nano)) AS newest_time,
+    count(DISTINCT user_id) AS users,
+    service_name
+FROM runs
+WHERE session_id IS NOT NULL
+    AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+    AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+    AND ($service = '' OR service_name = $service)
+GROUP BY service_name, session_id
+ORDER BY newest_time DESC, session_id, service_name
+LIMIT $limit::BIGINT;
