@@ -12,7 +12,7 @@ import click
 from otelchain.cli.group import Commands
 from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import Time
+from otelchain.cli.times import Moment, Time
 from otelchain.reading.times import EXAMPLES
 
 if TYPE_CHECKING:
@@ -181,13 +181,13 @@ def _asked(values: dict[str, Any]) -> "tuple[Ask, Filters]":
 _MAX_ROWS: Final = 100_000
 
 
-def _unix_nano(text: str | None) -> int | None:
-    """Return a time of `Time`, such as 2026-11-30T09:00:00.5Z, in nanoseconds since 1970."""
-    if text is None:
+def _unix_nano(moment: Moment | None) -> int | None:
+    """Return a moment, such as 2026-11-30T09:00:00.5Z, in nanoseconds since 1970."""
+    if moment is None:
         return None
-    whole, _, fraction = text.removesuffix("Z").partition(".")
-    moment = datetime.fromisoformat(whole).replace(tzinfo=timezone.utc)
-    return int(moment.timestamp()) * 10**9 + int(fraction.ljust(9, "0"))
+    whole, _, fraction = str(moment).removesuffix("Z").partition(".")
+    second = datetime.fromisoformat(whole).replace(tzinfo=timezone.utc)
+    return int(second.timestamp()) * 10**9 + int(fraction.ljust(9, "0"))
 
 
 def _progress(
