@@ -148,7 +148,8 @@ MODES: dict[str, Callable[[Any], OtelCallbackHandler]] = {
 def test_no_planted_secret_is_in_the_bytes_of_the_file(
     mode: str, protocol: str, start_collector: Any, tmp_path: Path
 ) -> None:
-    collector = start_collector(tmp_path / "traces.duckdb")
+    # One that redacts nothing itself: what the handler lets through would be found.
+    collector = start_collector(tmp_path / "traces.duckdb", "--redaction", "off")
     address = collector.grpc if protocol == "grpc" else collector.http
     provider = configure("app", f"http://{address}", protocol=protocol, set_global=False)
     use_every_place([MODES[mode](provider)])
@@ -172,7 +173,7 @@ def test_no_planted_secret_is_in_the_bytes_of_the_file(
 
 def test_the_search_finds_a_secret_that_is_there(start_collector: Any, tmp_path: Path) -> None:
     """The test above can fail: without redaction every place leaks."""
-    collector = start_collector(tmp_path / "traces.duckdb")
+    collector = start_collector(tmp_path / "traces.duckdb", "--redaction", "off")
     provider = configure("app", f"http://{collector.http}", set_global=False)
     use_every_place([OtelCallbackHandler(provider, redactor=Redactor(detectors=[]))])
     provider.shutdown()

@@ -160,9 +160,9 @@ class _SlowStore(Store):
 
     hangs: threading.Event
 
-    def insert(self, rows: Any) -> Inserted:
+    def insert(self, rows: Any, findings: Any = ()) -> Inserted:
         assert self.hangs.wait(30)
-        return super().insert(rows)
+        return super().insert(rows, findings)
 
 
 def test_readiness_turns_to_503_while_a_commit_hangs(

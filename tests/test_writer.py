@@ -61,7 +61,9 @@ def test_requests_that_wait_together_are_committed_together(
 ) -> None:
     sizes = []
     insert = store.insert
-    monkeypatch.setattr(store, "insert", lambda rows: (sizes.append(len(rows)), insert(rows))[1])
+    monkeypatch.setattr(
+        store, "insert", lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]
+    )
 
     write(store, some_spans(2), some_spans(3), some_spans(4))
 
@@ -121,7 +123,7 @@ def test_a_failed_commit_is_not_acknowledged_and_the_next_one_may_work(
     writer.start()
     insert = store.insert
 
-    def fail(_: object) -> None:
+    def fail(_: object, **__: object) -> None:
         raise StoreUnavailableError("IO Error: No space left on device")
 
     monkeypatch.setattr(store, "insert", fail)
@@ -144,7 +146,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_writer(
     writer = Writer(store)
     writer.start()
     with monkeypatch.context() as patch:
-        patch.setattr(store, "insert", lambda rows: 1 / 0)
+        patch.setattr(store, "insert", lambda rows, **_: 1 / 0)
         with pytest.raises(StoreUnavailableError):
             submit(writer, some_spans(1)).result(10)
 

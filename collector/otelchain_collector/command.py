@@ -58,6 +58,7 @@ _FORMS: dict[str, Callable[["Field[Any]"], dict[str, Any]]] = {
     "choice": lambda setting: {"type": click.Choice(setting.metadata["choices"])},
     "count": lambda _: {"type": click.IntRange(min=1), "metavar": "NUMBER"},
     "path": lambda _: {"type": click.Path(path_type=Path)},
+    "policy": lambda _: {"metavar": "FILE|PRESET"},
     "seconds": lambda _: {"type": click.IntRange(min=1), "metavar": "SECONDS"},
     "size": lambda _: {"callback": _bytes, "metavar": "SIZE"},
 }

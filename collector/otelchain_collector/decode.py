@@ -16,6 +16,7 @@ from otelchain_collector.anyvalue import attributes_of, to_json
 from otelchain_collector.around import Around, BadRecordError, check_id, check_time, scopes
 from otelchain_collector.dialects.status import PENDING
 from otelchain_collector.normalise import Event, Normalised, SpanFacts, normalise
+from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord, SpanRow
 from otelchain_collector.signals import TRACES
 from otelchain_collector.span_table import Spans
@@ -29,6 +30,7 @@ class Decoded:
 
     ``rows`` are spans, ``pending`` are runs that had not ended when they were sent; both are a list
     of SpanRow or a table. A request has one signal; what the others would fill is empty.
+    ``findings`` are what had to be taken out of the request before.
     """
 
     rows: Spans
@@ -36,6 +38,7 @@ class Decoded:
     pending: Spans = field(default_factory=list)
     logs: list[LogRow] = field(default_factory=list)
     metric_points: list[MetricPointRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
 def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:

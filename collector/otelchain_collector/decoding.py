@@ -1,7 +1,6 @@
 """A request's bytes → decoded records, for every signal and encoding (between ingest and writer).
 
-What has to look at or change a request before anything is read out of it belongs in front of
-decode_request: bytes in, bytes out.
+Redaction comes first, bytes in, bytes out: no decoder ever sees what the policy takes out.
 """
 
 import logging
@@ -12,9 +11,12 @@ from otelchain_collector.attribute_limit import cut_long_values
 from otelchain_collector.decode import Decoded, decode
 from otelchain_collector.decode_logs import decode_logs
 from otelchain_collector.decode_metrics import decode_metrics
-from otelchain_collector.otlp_arrow import NotTakenError
+from otelchain_collector.otlp_arrow import FlatSpans, NotTakenError
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import OtlpRequest
+from otelchain_collector.redaction.found import Finding
+from otelchain_collector.redaction.stage import Redaction
+from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.signals import LOGS, METRICS, TRACES, Signal
 from otelchain_collector.span_columns import decode_columns
 
@@ -43,12 +45,53 @@ def decode_request(
     request: EncodedRequest,
     received_time_unix_nano: int,
     max_attribute_bytes: int,
+    redaction: Redaction | None = None,
 ) -> Decoded:
-    """Decode a request; the time is when it was received.
+    """Decode a request.
+
+    Args:
+        signal: Of which signal it is.
+        request: The request.
+        received_time_unix_nano: When it was received.
+        max_attribute_bytes: Longest attribute value; longer ones are cut.
+        redaction: What it passes first; None where nothing is redacted.
 
     Raises:
         MalformedRequestError: Not even its envelope can be decoded.
     """
+    if redaction is None:
+        return _decode(signal, request, received_time_unix_nano, max_attribute_bytes)
+    unreadable: list[RejectedRecord] = []
+    if request.parse is not parse_protobuf:
+        # In JSON a text can be written in many ways, in protobuf in one.
+        parsed = request.parse(signal, request.body, received_time_unix_nano)
+        request = EncodedRequest(parsed.message.SerializeToString(), parse_protobuf)
+        unreadable = parsed.unreadable
+    body, findings, flat = redaction.redacted(signal, request.body, received_time_unix_nano)
+    request = request._replace(body=body)
+    decoded = _decode(signal, request, received_time_unix_nano, max_attribute_bytes, flat)
+    findings = _with_record_ids(findings, decoded)
+    rejected = [*decoded.rejected, *unreadable]
+    decoded.rejected[:] = [redaction.rejected(record, findings) for record in rejected]
+    decoded.findings.extend(findings)
+    return decoded
+
+
+def _with_record_ids(findings: list[Finding], decoded: Decoded) -> list[Finding]:
+    """Name the first record of the request in each finding: by it the store knows a resend."""
+    records = decoded.logs or decoded.metric_points
+    if not records:
+        return findings
+    return [finding._replace(record_id=records[0].record_id) for finding in findings]
+
+
+def _decode(
+    signal: Signal,
+    request: EncodedRequest,
+    received_time_unix_nano: int,
+    max_attribute_bytes: int,
+    flat: FlatSpans | None = None,
+) -> Decoded:
     size_bytes = len(request.body)
     if (
         signal is TRACES
@@ -57,15 +100,15 @@ def decode_request(
         and _LEAST_BYTES_FOR_COLUMNS <= size_bytes <= max_attribute_bytes
     ):
         try:
-            return decode_columns(request.body, received_time_unix_nano)
+            return decode_columns(request.body, received_time_unix_nano, flat)
         except NotTakenError:
             pass
         except Exception:  # a fault of ours; the plain decoder may know better
             _logger.exception("a request could not be decoded in columns")
-    return _decode(signal, request, received_time_unix_nano, max_attribute_bytes)
+    return _decode_messages(signal, request, received_time_unix_nano, max_attribute_bytes)
 
 
-def _decode(
+def _decode_messages(
     signal: Signal,
     encoded: EncodedRequest,
     received_time_unix_nano: int,

@@ -34,17 +34,20 @@ class IdentifiedRecords:
 
     def insertion(self, rows: Sequence[Any]) -> str:
         """Return the statement that adds those rows of ``batch`` that are not stored yet."""
+        return _INSERT.format(table=self._table, stored=self.stored(rows))
+
+    def stored(self, rows: Sequence[Any]) -> str:
+        """Return the statement that selects the ids of stored records that may be of these rows."""
         times = {getattr(row, self._time_column) for row in rows}
         # A record without a time must not make its batch look through the whole table.
         ranges = [(0, 0)] if 0 in times else []
         times.discard(0)
         if times:
             ranges.append((min(times), max(times)))
-        stored = " UNION ALL ".join(
+        return " UNION ALL ".join(
             _STORED.format(table=self._table, time=self._time_column, first=first, last=last)
             for first, last in ranges
         )
-        return _INSERT.format(table=self._table, stored=stored)
 
     def remember(self, rows: Sequence[Any]) -> None:
         """Note that these rows are stored."""

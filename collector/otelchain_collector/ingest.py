@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from otelchain_collector.budget import ByteBudget, Reservation
 from otelchain_collector.decode import Decoded
 from otelchain_collector.decoding import EncodedRequest, decode_request
+from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.signals import Signal
 from otelchain_collector.writer import Outcome, Writer
 
@@ -18,8 +19,15 @@ Read = Callable[[Reservation], EncodedRequest]
 class Ingest:
     """What both receivers hand their requests to; its methods run on the event loop."""
 
-    def __init__(self, writer: Writer, budget: ByteBudget, max_attribute_bytes: int) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        budget: ByteBudget,
+        max_attribute_bytes: int,
+        redaction: Redaction | None,
+    ) -> None:
         self.budget = budget
+        self._redaction = redaction
         self._max_attribute_bytes = max_attribute_bytes
         self._writer = writer
         # Decoding is Python and holds the interpreter, so more threads would not be faster; off the
@@ -52,4 +60,6 @@ class Ingest:
 
     def _decode(self, signal: Signal, read: Read, reservation: Reservation) -> Decoded:
         encoded = read(reservation)
-        return decode_request(signal, encoded, time.time_ns(), self._max_attribute_bytes)
+        return decode_request(
+            signal, encoded, time.time_ns(), self._max_attribute_bytes, self._redaction
+        )

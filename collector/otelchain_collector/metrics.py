@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from otelchain import __version__
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.readers import Readers
+from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 
@@ -37,7 +38,14 @@ _GRPC_UNAUTHORISED: Final = frozenset({7, 16})
 class Metrics:
     """What is measured, and the route that shows it."""
 
-    def __init__(self, writer: Writer, store: Store, budget: ByteBudget, readers: Readers) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        store: Store,
+        budget: ByteBudget,
+        readers: Readers,
+        redaction: Redaction | None,
+    ) -> None:
         self._store = store
         self._registry = CollectorRegistry()
         self.requests = Counter(
@@ -61,6 +69,8 @@ class Metrics:
         writer.watch.on_commit = commits.observe
         writer.watch.on_checkpoint = checkpoints.observe
         self._registry.register(_State(writer, store, budget, readers))
+        if redaction is not None:
+            self._registry.register(_Removed(redaction))
 
     def route(self) -> Route:
         """Return the route."""
@@ -130,6 +140,29 @@ class _State(Collector):
                 "Time since the last successful commit.",
                 (time.time() - committed),
             )
+
+
+class _Removed(Collector):
+    """What redaction took out, by rule; the names of rules are the policy's, never a value."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redactor = redaction.redactor
+
+    def describe(self) -> list[Metric]:
+        """Return nothing, as `_State` does."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield counts since the start; a resend counts again."""
+        counts = self._redactor.counts()
+        for name, text, by_rule in (
+            ("findings", "Replacements made in what arrived.", counts.findings),
+            ("failures", "Texts given up because a rule failed.", counts.failures),
+        ):
+            metric = CounterMetricFamily(f"otelchain_redaction_{name}", text, labels=["rule"])
+            for rule, count in by_rule.items():
+                metric.add_metric([rule], count)
+            yield metric
 
 
 class HttpMetrics:

@@ -15,6 +15,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from otelchain import __version__
+from otelchain.errors import RedactionPolicyError
+from otelchain.redaction.policy_file import load
+from otelchain.redaction.presets import OFF
 from otelchain_collector import api, discovery, logs
 from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import GrpcAuth, HttpAuth
@@ -29,6 +32,7 @@ from otelchain_collector.metrics import GrpcMetrics, HttpMetrics, Metrics
 from otelchain_collector.readers import Readers
 from otelchain_collector.receive_grpc import grpc_server
 from otelchain_collector.receive_http import application
+from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.settings import Address, CollectorSettings, is_loopback, parse_address
 from otelchain_collector.store import Store
@@ -62,6 +66,7 @@ def run(settings: CollectorSettings) -> None:
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
+    redaction = _redaction(settings.redaction)
     keep_memory_of_requests()
     memory = memory_limit(settings.memory_limit_bytes)
     with _listening(doors.http) as http_socket:
@@ -75,9 +80,22 @@ def run(settings: CollectorSettings) -> None:
                 memory.origin,
                 settings.queue_bytes >> 20,
             )
-            asyncio.run(_serve(settings, doors, store, memory, http_socket))
+            if redaction is None:
+                _logger.warning("redaction is off: what applications send is stored as it is")
+            else:
+                _logger.info("redaction: %s", redaction.redactor.summary())
+            asyncio.run(_serve(settings, doors, store, memory, http_socket, redaction))
         finally:
             store.close()
+
+
+def _redaction(policy: str) -> Redaction | None:
+    """Read the policy; None where nothing is redacted."""
+    try:
+        redactor = load(policy)
+    except RedactionPolicyError as error:
+        raise CollectorError(f"--redaction: {error}") from error
+    return None if policy == OFF else Redaction(redactor)
 
 
 class _Doors(NamedTuple):
@@ -117,15 +135,16 @@ async def _serve(
     store: Store,
     memory: MemoryLimit,
     http_socket: socket.socket,
+    redaction: Redaction | None,
 ) -> None:
     stop = _stop_on_signal()
     writer = Writer(store)
     budget = ByteBudget(settings.queue_bytes)
-    ingest = Ingest(writer, budget, settings.max_attribute_bytes)
+    ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
     health = Health(writer, budget)
     readers = Readers(store, memory.limit_bytes)
     writer.watch.before_commit = readers.make_room
-    metrics = Metrics(writer, store, budget, readers)
+    metrics = Metrics(writer, store, budget, readers, redaction)
     others = [
         *health.routes(),
         metrics.route(),

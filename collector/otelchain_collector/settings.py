@@ -15,7 +15,9 @@ _MIB = 1024 * 1024
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "ki": 1024, "mi": _MIB, "gi": 1024 * _MIB}
 
 
-Kind = Literal["address", "choice", "count", "flag", "names", "path", "secret", "seconds", "size"]
+Kind = Literal[
+    "address", "choice", "count", "flag", "names", "path", "policy", "secret", "seconds", "size"
+]
 
 
 def _setting(
@@ -143,6 +145,14 @@ class CollectorSettings:
         "OTELCHAIN_COLLECTOR_TLS_CLIENT_CA",
         "PEM file with the authorities whose client certificates are accepted; with it, a client "
         "without one is refused (mutual TLS).",
+    )
+    redaction: str = _setting(
+        "personal",
+        "policy",
+        "--redaction",
+        "OTELCHAIN_REDACTION",
+        "Policy that everything passes before it is stored, whoever sent it: a file, or a preset "
+        "(secrets, personal, strict; off: nothing is redacted).",
     )
     # An SDK gives up on an export after 10 s: what takes longer to arrive, nobody waits for.
     request_seconds: int = _setting(

@@ -25,13 +25,20 @@ _Columns = dict[str, Any]
 _COUNTS = ("flags", "dropped_attributes_count", "dropped_events_count", "dropped_links_count")
 
 
-def decode_columns(body: bytes, received_time_unix_nano: int) -> Decoded:
+def decode_columns(
+    body: bytes, received_time_unix_nano: int, flat: FlatSpans | None = None
+) -> Decoded:
     """Read every span of a request; the rows are tables with SPAN_SCHEMA.
+
+    Args:
+        body: The request.
+        received_time_unix_nano: When it came.
+        flat: Its spans, where they have been read already.
 
     Raises:
         NotTakenError: The plain decoder has to read it.
     """
-    flat = flat_spans(body)
+    flat = flat or flat_spans(body)
     count = len(flat.spans)
     columns = _own_fields(flat.spans)
     try:

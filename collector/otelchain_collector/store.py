@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from otelchain_collector import discovery
+from otelchain_collector import discovery, findings_table
 from otelchain_collector.errors import (
     RowsRefusedError,
     SchemaTooNewError,
@@ -27,6 +27,7 @@ from otelchain_collector.errors import (
 from otelchain_collector.guard import guard
 from otelchain_collector.identified import IdentifiedRecords
 from otelchain_collector.pending import PendingSpans
+from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
 from otelchain_collector.schema import migrate
 from otelchain_collector.span_table import ARROW_FAULTS, SPAN_SCHEMA, Spans, pc, table_of
@@ -148,8 +149,12 @@ class Store:
             connection.close()
             raise StoreError(f"cannot prepare {database}: {first_line(error)}") from error
 
-    def insert(self, rows: Spans) -> Inserted:
+    def insert(self, rows: Spans, findings: Sequence[Finding] = ()) -> Inserted:
         """Commit spans; those that are stored already are left out, and none is pending any more.
+
+        Args:
+            rows: The spans.
+            findings: What redaction took out of them, and maybe of others.
 
         Raises:
             RowsRefusedError: A row can never be stored; none of these was.
@@ -163,12 +168,17 @@ class Store:
         deletion = self._pending.deletion(first, last)
         if deletion is not None:
             statements.append(deletion)
-        stored = self._write(spans, *statements)
+        of_findings = findings_table.of_spans(first, last)
+        stored = self._write(spans, *statements, findings=findings, of_findings=of_findings)
         self._remember(keys)
         return Inserted(stored, len(rows) - stored)
 
-    def insert_pending(self, rows: Spans) -> Inserted:
+    def insert_pending(self, rows: Spans, findings: Sequence[Finding] = ()) -> Inserted:
         """Commit runs that have started; those that are known, or have ended, are left out.
+
+        Args:
+            rows: Their spans.
+            findings: As for insert.
 
         Raises:
             RowsRefusedError: A row can never be stored; none of these was.
@@ -179,48 +189,72 @@ class Store:
             return Inserted(0, len(rows))
         first, last = _start_times(spans)
         insertion = self._pending.insertion(first, last)
-        stored = self._write(spans, insertion)
+        of_findings = findings_table.of_spans(first, last, pending=True)
+        stored = self._write(spans, insertion, findings=findings, of_findings=of_findings)
         self._pending.added(stored, first, last)
         return Inserted(stored, len(rows) - stored)
 
-    def insert_logs(self, rows: Sequence[LogRow]) -> Inserted:
+    def insert_logs(self, rows: Sequence[LogRow], findings: Sequence[Finding] = ()) -> Inserted:
         """Commit log records; those that are stored already are left out.
 
+        Args:
+            rows: The records.
+            findings: As for insert.
+
         Raises:
             RowsRefusedError: A row can never be stored; none of these was.
             StoreUnavailableError: The commit failed and may succeed later.
         """
-        return self._insert_identified(rows, self._logs, self._log_columns)
+        return self._insert_identified(rows, findings, self._logs, self._log_columns)
 
-    def insert_metric_points(self, rows: Sequence[MetricPointRow]) -> Inserted:
+    def insert_metric_points(
+        self, rows: Sequence[MetricPointRow], findings: Sequence[Finding] = ()
+    ) -> Inserted:
         """Commit data points; those that are stored already are left out.
 
+        Args:
+            rows: The data points.
+            findings: As for insert.
+
         Raises:
             RowsRefusedError: A row can never be stored; none of these was.
             StoreUnavailableError: The commit failed and may succeed later.
         """
-        return self._insert_identified(rows, self._points, self._point_columns)
+        return self._insert_identified(rows, findings, self._points, self._point_columns)
 
     def _insert_identified(
         self,
         rows: Sequence[LogRow] | Sequence[MetricPointRow],
+        findings: Sequence[Finding],
         records: IdentifiedRecords,
         columns: pa.Schema,
     ) -> Inserted:
         fresh = records.fresh(rows)
         if not fresh:
             return Inserted(0, len(rows))
-        stored = self._write(_table(fresh, columns), records.insertion(fresh))
+        of_findings = findings_table.of_identified(records.stored(fresh))
+        stored = self._write(
+            _table(fresh, columns),
+            records.insertion(fresh),
+            findings=findings,
+            of_findings=of_findings,
+        )
         records.remember(fresh)
         return Inserted(stored, len(rows) - stored)
 
-    def reject(self, rows: Sequence[RejectedRecord]) -> None:
+    def reject(self, rows: Sequence[RejectedRecord], findings: Sequence[Finding] = ()) -> None:
         """Commit the notes on records that cannot be stored.
+
+        Args:
+            rows: The notes.
+            findings: As for insert.
 
         Raises:
             StoreUnavailableError: The commit failed and may succeed later.
         """
-        self._write(_table(rows, self._rejected_columns), _INSERT_REJECTED)
+        table = _table(rows, self._rejected_columns)
+        of_findings = findings_table.OF_REJECTED
+        self._write(table, _INSERT_REJECTED, findings=findings, of_findings=of_findings)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection for one reading thread; the caller closes it."""
@@ -295,14 +329,25 @@ class Store:
         fresh = [key for key in distinct if key not in self._recent]
         return spans.take(pa.array((places[key] for key in fresh), pa.int64())), fresh
 
-    def _write(self, rows: pa.Table, first: str, *others: str) -> int:
+    def _write(
+        self,
+        rows: pa.Table,
+        first: str,
+        *others: str,
+        findings: Sequence[Finding],
+        of_findings: str,
+    ) -> int:
         """Run statements on rows, all or none; return how many rows the first one added."""
         try:
             self._writing.register("batch", rows)
-            if not others:
+            if not others and not findings:
                 [(count,)] = self._writing.execute(first).fetchall()
                 return int(count)
             with self._transaction():
+                if findings:
+                    # Before the records: what counts is what is not stored yet.
+                    self._writing.register("findings", findings_table.findings_table(findings))
+                    self._writing.execute(of_findings)
                 [(count,)] = self._writing.execute(first).fetchall()
                 for statement in others:
                     self._writing.execute(statement)
@@ -313,6 +358,8 @@ class Store:
             raise StoreUnavailableError(first_line(error)) from error
         finally:
             self._writing.unregister("batch")
+            if findings:
+                self._writing.unregister("findings")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -369,7 +416,7 @@ def _connect(database: Path | None, memory_limit_bytes: int) -> duckdb.DuckDBPyC
             },
         )
     except duckdb.Error as error:
-        raise StoreError(_why_not_opened(database, first_line(error))) from error
+        raise StoreError(why_not_opened(database, first_line(error))) from error
 
 
 def _cores() -> int:
@@ -378,7 +425,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _why_not_opened(database: Path | None, message: str) -> str:
+def why_not_opened(database: Path | None, message: str) -> str:
     """Say what DuckDB says in words that lead to a remedy."""
     holder = re.search(r"held in (?P<program>.*) \(PID (?P<pid>\d+)\)", message)
     if holder:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from otelchain_collector.budget import Reservation
 from otelchain_collector.decode import Decoded
@@ -32,7 +33,7 @@ _IDLE_WAL_BYTES = 16 * 1024 * 1024
 _BUSY_WAL_BYTES = 32 * 1024 * 1024
 
 _Rows = Spans | Sequence[LogRow] | Sequence[MetricPointRow]
-_Insert = Callable[[Any], Inserted]
+_Insert = Callable[..., Inserted]
 
 _logger = logging.getLogger(__name__)
 
@@ -150,17 +151,22 @@ class Writer:
 
     def _write(self, requests: Sequence[Decoded]) -> list[Outcome]:
         bad = [list(request.rejected) for request in requests]
+        # The store takes of them what belongs to the records at hand.
+        findings = [finding for request in requests for finding in request.findings]
+
+        def insert_all(insert: _Insert, rows: Sequence[_Rows]) -> Inserted:
+            return self._insert_all(partial(insert, findings=findings), rows, bad)
+
         # Ended spans first: a run of which both came at once is not pending.
-        ended = self._insert_all(self._store.insert, [request.rows for request in requests], bad)
-        started = [request.pending for request in requests]
-        pending = self._insert_all(self._store.insert_pending, started, bad)
-        logs = self._insert_all(self._store.insert_logs, [each.logs for each in requests], bad)
-        points = self._insert_all(
-            self._store.insert_metric_points, [each.metric_points for each in requests], bad
+        ended = insert_all(self._store.insert, [each.rows for each in requests])
+        pending = insert_all(self._store.insert_pending, [each.pending for each in requests])
+        logs = insert_all(self._store.insert_logs, [each.logs for each in requests])
+        points = insert_all(
+            self._store.insert_metric_points, [each.metric_points for each in requests]
         )
         rejected = [record for records in bad for record in records]
         if rejected:
-            self._store.reject(rejected)
+            self._store.reject(rejected, findings)
         self.counts.stored += ended.stored
         self.counts.pending += pending.stored
         self.counts.logs += logs.stored

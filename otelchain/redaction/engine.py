@@ -66,7 +66,16 @@ class Engine:
         self._replace = replace
         self._tokens = tokens
         self._budget_seconds = budget_seconds
-        self._anchored = any(treated.rule.anchored for treated in rules)
+        #: Whether a rule depends on where a text begins or ends.
+        self.anchored = any(treated.rule.anchored for treated in rules)
+        self._rules = [treated.rule for treated in rules]
+        #: What occurs wherever one of the rules finds something.
+        self.first_patterns = [rule.first or rule.pattern for rule in self._rules]
+
+    @property
+    def unfolded_patterns(self) -> list[str]:
+        """What occurs wherever a rule finds something that looks at texts as they are written."""
+        return [rule.first or rule.pattern for rule in self._rules if not rule.folded]
 
     def compile(self) -> None:
         """Build the automaton now.
@@ -82,7 +91,7 @@ class Engine:
 
     def are_clean(self, texts: list[str]) -> bool:
         """Tell the same of many texts, in one scan unless a rule depends on where texts end."""
-        if self._anchored:
+        if self.anchored:
             return all(map(self._scanner.is_clean, texts))
         return self._scanner.is_clean("\n".join(texts))
 

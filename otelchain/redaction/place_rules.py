@@ -89,6 +89,11 @@ class PlaceRules:
         """Give what holds at the root of the value of an attribute."""
         return Above() if self.paths is None else self._met(Above(), self.paths.start(key))
 
+    def entry(self, key: str) -> Above:
+        """Give the same for an attribute of which nobody knows that its key is no secret's name."""
+        above = Above(self.named(key))
+        return above if self.paths is None else self._met(above, self.paths.start(key))
+
     def _below(self, above: Above, name: str, is_text: bool) -> Above:
         named = above.named
         if named is None and not is_text:
@@ -119,12 +124,19 @@ class PlaceRules:
             return False
         return self._names.search(text.encode(errors="replace")) is not None
 
+    @property
+    def names_pattern(self) -> str:
+        """What occurs in JSON text in which a name may fall under a rule; empty where none can."""
+        if not self._keys and self._phone is None:
+            return ""
+        own = [word for keys in self._keys for word in keys.words]
+        return names_pattern([*own, *PHONE_WORDS])
+
     @cached_property
     def _names(self) -> Any:
         import re2  # when something is to be redacted
 
-        own = [word for keys in self._keys for word in keys.words]
-        return re2.compile(names_pattern([*own, *PHONE_WORDS]).encode())
+        return re2.compile(self.names_pattern.encode())
 
     def _named(self, name: str) -> Named | None:
         name = self.tokens.blanked(name)

@@ -32,7 +32,7 @@ class Preset(NamedTuple):
     rules: tuple[PolicyRule, ...] = ()
 
 
-DEFAULT_PRESET = "personal"
+DEFAULT_PRESET, OFF = "personal", "off"
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
@@ -45,6 +45,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             DETECTORS,
             (PolicyRule(name=WITHHELD, paths=("**",), places=CONTENT, action="withhold"),),
         ),
-        "off": Preset("nothing is redacted", ()),
+        OFF: Preset("nothing is redacted", ()),
     }
 )

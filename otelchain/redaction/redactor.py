@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 from otelchain.errors import RedactionPolicyError
 from otelchain.redaction.findings import Findings, Found, findings_in
+from otelchain.redaction.first_look import FirstLook
 from otelchain.redaction.hash_keys import HashKey
 from otelchain.redaction.place_rules import PlaceRules
 from otelchain.redaction.places import Place
@@ -116,6 +117,11 @@ class Redactor:
     def reads_json_text(self) -> bool:
         """Whether `text` finds in JSON text all that `value` finds in the tree it stands for."""
         return self._anywhere.reads_json_text
+
+    @cached_property
+    def first_look(self) -> FirstLook:
+        """What tells of many texts at once that there is nothing to redact, wherever they stand."""
+        return FirstLook(self._rules_of(self._policy.applying(None)))
 
     def at(self, place: Place) -> Scrubber:
         """Give what redacts in a place: same methods, with the rules that apply there."""

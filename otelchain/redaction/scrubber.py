@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from otelchain.redaction.embedded import starts_json
-from otelchain.redaction.place_rules import PlaceRules
+from otelchain.redaction.place_rules import Above, PlaceRules
 from otelchain.redaction.policy import WALK
 from otelchain.redaction.replacing import failed
 from otelchain.redaction.scrubbing import Pass
 from otelchain.redaction.tally import Tally, Totals
 
 _Kept = str | tuple[str, Tally]
+NOTHING_ABOVE = Above()
 
 # Payloads are remembered for a moment: the input of a run is often that of its parent, or what its
 # sibling has just put out. Redacting 1 KB costs 4 µs, finding it again 0.2. At most 2 MiB each.
 _SHORT_BYTES, _SHORT_KEPT, _LONG_KEPT = 4_096, 256, 8
+
+
+class Attribute(NamedTuple):
+    """An attribute as it may be kept."""
+
+    key: str
+    value: Any
 
 
 class Scrubber:
@@ -102,6 +110,36 @@ class Scrubber:
             redacted = failed(WALK)
         self._count(found, tally)
         return redacted
+
+    def attribute(self, key: str, value: Any, tally: Tally | None = None) -> Attribute | None:
+        """Redact an attribute that somebody else made: its key, and its value as the key says.
+
+        Args:
+            key: The key, which may be the name of a secret, or hold one.
+            value: A text or a tree.
+            tally: Told of every finding, beside the redactor's own count.
+
+        Returns:
+            The same objects where nothing was found; None where the attribute goes.
+        """
+        found = Tally()
+        attribute: Attribute | None
+        try:
+            attribute = self._attribute(key, value, Pass(self._rules, found))
+        except Exception:  # noqa: BLE001 (fail closed; the error may hold the value)
+            found.failed(WALK)
+            attribute = Attribute(failed(WALK), failed(WALK))
+        self._count(found, tally)
+        return attribute
+
+    def _attribute(self, key: str, value: Any, walk: Pass) -> Attribute | None:
+        above = self._rules.entry(key)
+        if walk.drops(above):
+            return None
+        name = str(walk.name(key, NOTHING_ABOVE))
+        if isinstance(value, (dict, list)):
+            return Attribute(name, walk.value(value, above))
+        return Attribute(name, walk.leaf(value, above))
 
     def _redacted(self, text: str, found: Tally) -> str:
         try:

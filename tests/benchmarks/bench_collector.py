@@ -1,6 +1,7 @@
 """How many spans per second the collector acknowledges, after the commit, over HTTP and gRPC.
 
     python tests/benchmarks/bench_collector.py [--requests N] [--resend] [--query NAME] [--stored N]
+        [--redaction on|off|both] [--texts plain|lines|leaking]
 
 A real collector process writes a new database; another process sends pre-encoded requests of 512
 spans, each with 15 attributes and one event, about 2.7 KB, over persistent connections, the next on
@@ -8,6 +9,9 @@ each as soon as the last is acknowledged. Both share the machine. CPU (per span)
 peak) are the collector's. The plain decoder (decode.py) is measured beside the fast one, for the
 ratio: figures of two runs are not comparable on a busy machine. With --resend everything is sent
 twice; with --query a named query is asked all the time; with --stored the store is full before.
+With --redaction both, collectors that redact (the default policy) and that do not take turns, and
+their ratio is printed; texts are on one line, or on several, which JSON escapes, or one span in
+twenty leaks an address.
 """
 
 import argparse
@@ -17,13 +21,14 @@ import multiprocessing
 import os
 import queue
 import random
+import re
 import statistics
 import sys
 import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,12 +67,16 @@ def attribute(key: str, value: str | float) -> KeyValue:
     return KeyValue(key=key, value=AnyValue(**{field: value}))
 
 
-def messages(choose: random.Random) -> str:
+def messages(choose: random.Random, texts: str) -> str:
     text = " ".join(choose.choices(TEXT.split(), k=170))[:960]
+    if texts == "lines":
+        text = re.sub(r"((?:\S+ ){11}\S+) ", r"\1\\n", text)
+    elif texts == "leaking" and choose.random() < 0.05:
+        text = "write to bob@example.com " + text
     return '[{"role":"user","parts":[{"type":"text","content":"' + text + '"}]}]'
 
 
-def template(choose: random.Random) -> Span:
+def template(choose: random.Random, texts: str) -> Span:
     """Return a chat model's span as the handler writes it."""
     span = Span(name="chat gpt-4o", kind=Span.SPAN_KIND_CLIENT, parent_span_id=b"\1" * 8)
     values: dict[str, str | int | float] = {
@@ -78,8 +87,8 @@ def template(choose: random.Random) -> Span:
         "gen_ai.usage.input_tokens": 412,
         "gen_ai.usage.output_tokens": 96,
         "gen_ai.conversation.id": "thread-7",
-        "gen_ai.input.messages": messages(choose),
-        "gen_ai.output.messages": messages(choose),
+        "gen_ai.input.messages": messages(choose, texts),
+        "gen_ai.output.messages": messages(choose, texts),
         "otelchain.run.id": str(uuid.UUID(int=choose.getrandbits(128))),
         "otelchain.run.type": "chat_model",
         "otelchain.run.name": "ChatOpenAI",
@@ -93,10 +102,10 @@ def template(choose: random.Random) -> Span:
     return span
 
 
-def encode(count: int) -> list[bytes]:
+def encode(count: int, texts: str = "plain") -> list[bytes]:
     """Encode requests whose spans are all different, in the order of their start times."""
     choose = random.Random(7)
-    templates = [template(choose) for _ in range(SPANS)]
+    templates = [template(choose, texts) for _ in range(SPANS)]
     start = time.time_ns()
     bodies = []
     for number in range(count):
@@ -145,6 +154,7 @@ PROGRAMS = {
     "fast": collector_process.COLLECTOR,
     "reference": (str(Path(__file__).with_name("reference_collector.py")),),
 }
+POLICIES = {"on": "personal", "off": "off"}
 SENDERS = {"http": http_sender, "grpc": grpc_sender}
 
 
@@ -175,7 +185,7 @@ def send_all(bodies: list[bytes], senders: list[Send]) -> Load:
 
 def load(options: argparse.Namespace, transport: str, address: str, results: Any) -> None:
     """Encode, connect, send; runs in the loading process."""
-    bodies = encode(options.requests)
+    bodies = encode(options.requests, options.texts)
     size = sum(map(len, bodies)) / options.requests / SPANS
     if options.gzip and transport == "http":
         bodies = [gzip.compress(body, 6) for body in bodies]
@@ -208,7 +218,7 @@ def peak_memory_mib(pid: int) -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def measure(options: argparse.Namespace, transport: str, decoder: str) -> list[str]:
+def measure(options: argparse.Namespace, transport: str, decoder: str, redaction: str) -> list[str]:
     """Start a collector, load it, and return its line of the table; one more for a resend."""
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "bench.duckdb"
@@ -217,9 +227,12 @@ def measure(options: argparse.Namespace, transport: str, decoder: str) -> list[s
         before = stored_spans(database) if options.stored else 0
         disk = database.stat().st_size if options.stored else 0
         collector = collector_process.start(
-            database, Path(folder) / "log", *options.collector, program=PROGRAMS[decoder]
+            database,
+            Path(folder) / "log",
+            *("--redaction", POLICIES[redaction], *options.collector),
+            program=PROGRAMS[decoder],
         )
-        lines = under_load(options, transport, decoder, collector)
+        lines = under_load(options, transport, f"{decoder:9} {redaction:3}", collector)
         collector.stop()
         spans = stored_spans(database) - before
         assert spans == options.requests * SPANS, f"{spans} spans stored"
@@ -230,7 +243,7 @@ def measure(options: argparse.Namespace, transport: str, decoder: str) -> list[s
 def under_load(
     options: argparse.Namespace,
     transport: str,
-    decoder: str,
+    variant: str,
     collector: collector_process.RunningCollector,
 ) -> list[str]:
     spawn = multiprocessing.get_context("spawn")
@@ -253,7 +266,7 @@ def under_load(
         latencies = statistics.quantiles(result.latencies_ms, n=100)
         asked = f"{statistics.median(answers_ms):8.0f}" if answers_ms else " " * 8
         lines.append(
-            f"{transport:5} {decoder:9} {'resend' if number else 'first':6} "
+            f"{transport:5} {variant} {'resend' if number else 'first':6} "
             f"{spans / result.seconds:9,.0f} {latencies[49]:8.0f} {latencies[98]:8.0f} "
             f"{cpu / spans * 1e6:8.0f} {peak_memory_mib(collector.process.pid):8.0f} "
             f"{asked} {size:8,.0f}"
@@ -277,6 +290,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--transport", choices=[*SENDERS, "both"], default="both")
     parser.add_argument("--decoder", choices=[*PROGRAMS, "both"], default="both")
+    parser.add_argument("--redaction", choices=[*POLICIES, "both"], default="on")
+    parser.add_argument("--texts", choices=["plain", "lines", "leaking"], default="plain")
     parser.add_argument("--stored", type=int, default=0, help="spans in the store before")
     parser.add_argument("--query", help="a named query to ask during the load")
     parser.add_argument("--repeat", type=int, default=1)
@@ -290,12 +305,28 @@ def main() -> None:
         f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}, DuckDB {duckdb.__version__}, "
         f"load {os.getloadavg()[0]:.1f}"
     )
-    print(f"{'':22}{'spans/s':>10} {'p50 ms':>8} {'p99 ms':>8} {'µs CPU':>8} {'MiB':>8}", end="")
+    print(f"{'':26}{'spans/s':>10} {'p50 ms':>8} {'p99 ms':>8} {'µs CPU':>8} {'MiB':>8}", end="")
     print(f" {'query ms':>8} {'B sent':>8} {'B disk':>8}")
+    rates: dict[str, list[float]] = {policy: [] for policy in POLICIES}
     for _ in range(options.repeat):
-        for transport in SENDERS if options.transport == "both" else [options.transport]:
-            for decoder in PROGRAMS if options.decoder == "both" else [options.decoder]:
-                print(*measure(options, transport, decoder), sep="\n", flush=True)
+        for transport in chosen(SENDERS, options.transport):
+            for decoder in chosen(PROGRAMS, options.decoder):
+                for policy in chosen(POLICIES, options.redaction):
+                    lines = measure(options, transport, decoder, policy)
+                    print(*lines, sep="\n", flush=True)
+                    rates[policy].append(spans_per_second(lines[0]))
+    if all(rates.values()):
+        ratios = [on / off for on, off in zip(rates["on"], rates["off"], strict=True)]
+        median = statistics.median(ratios)
+        print(f"throughput with redaction / without: {median:.2f} (median of {len(ratios)} pairs)")
+
+
+def chosen(known: Iterable[str], option: str) -> list[str]:
+    return list(known) if option == "both" else [option]
+
+
+def spans_per_second(line: str) -> float:
+    return float(line.split()[4].replace(",", ""))
 
 
 if __name__ == "__main__":
