@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from otlp_clients import rows, send
+from otlp_clients import json_bytes, rows, send
 from otlp_requests import log_record, logs_request, request, span, text
 from stored_runs import asked
 from test_collector_process import ports_free, refusal
@@ -200,3 +200,16 @@ def test_findings_and_spans_are_committed_together(start_collector: Any, tmp_pat
             "SELECT (SELECT count(*) FROM spans), (SELECT sum(count) FROM redaction_findings)"
         ).fetchall()
     assert (stored, found) == (1, 2)
+
+
+def test_an_import_into_a_file_passes_the_policy_too(tmp_path: Path) -> None:
+    database, file = tmp_path / "traces.duckdb", tmp_path / "requests.jsonl"
+    file.write_bytes(json_bytes(request(leaking_span())) + b"\n")
+
+    answer = asked("import", "otlp-json", str(file), "--database", str(database))
+
+    assert answer.returncode == 0
+    with duckdb.connect(str(database)) as connection:
+        [(stored,)] = connection.execute("SELECT attributes ->> 'note' FROM spans").fetchall()
+        [(found,)] = connection.execute("SELECT sum(count) FROM redaction_findings").fetchall()
+    assert (stored, found) == ("[REDACTED:openai_key] [REDACTED:email]", 2)

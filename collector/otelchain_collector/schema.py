@@ -51,6 +51,14 @@ def version_of(connection: duckdb.DuckDBPyConnection) -> int:
     return int(version)
 
 
+def create(connection: duckdb.DuckDBPyConnection, version: int) -> None:
+    """Make empty tables of a version in a new database; their history is empty too."""
+    connection.execute(_CREATE_HISTORY)
+    for migration in migrations():
+        if migration.version <= version:
+            connection.execute(migration.sql)
+
+
 def migrate(connection: duckdb.DuckDBPyConnection) -> None:
     """Apply the migrations that the database has not seen.
 

@@ -16,8 +16,6 @@ from starlette.types import ASGIApp
 
 from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
-from otelchain.redaction.policy_file import load
-from otelchain.redaction.presets import OFF
 from otelchain_collector import api, discovery, logs
 from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import GrpcAuth, HttpAuth
@@ -92,10 +90,9 @@ def run(settings: CollectorSettings) -> None:
 def _redaction(policy: str) -> Redaction | None:
     """Read the policy; None where nothing is redacted."""
     try:
-        redactor = load(policy)
+        return Redaction.of(policy)
     except RedactionPolicyError as error:
         raise CollectorError(f"--redaction: {error}") from error
-    return None if policy == OFF else Redaction(redactor)
 
 
 class _Doors(NamedTuple):

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,10 +30,12 @@ def delivery(place: Place, complain: "Complain") -> "Iterator[Delivery]":
     Raises:
         SourceError: The collector cannot be reached.
         StoreError: The file cannot be used.
+        RedactionPolicyError: The policy cannot be used.
     """
     from otelchain.reading.remote import CollectorSource
     from otelchain_collector import discovery
     from otelchain_collector.exchange.delivery import ToFile
+    from otelchain_collector.redaction.stage import Redaction
 
     endpoint = place.endpoint
     if not endpoint and (found := discovery.read(place.database)):
@@ -42,7 +45,8 @@ def delivery(place: Place, complain: "Complain") -> "Iterator[Delivery]":
     if endpoint:
         yield ToCollector(endpoint, place, complain)
     else:
-        with closing(ToFile(place.database, complain)) as file:
+        redaction = Redaction.of(os.environ.get("OTELCHAIN_REDACTION", ""))
+        with closing(ToFile(place.database, complain, redaction)) as file:
             yield file
             file.finish()
 

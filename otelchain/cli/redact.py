@@ -1,13 +1,17 @@
-"""``otelchain redact``: try a redaction policy before anything depends on it."""
+"""``otelchain redact``: try a redaction policy, and apply it to what is stored already."""
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from otelchain.cli.group import Commands
-from otelchain.cli.options import format_option, with_options
+from otelchain.cli.options import DATABASE, TEXTS, format_option, with_options
+from otelchain.cli.place import PLACE, Place
+
+if TYPE_CHECKING:
+    from otelchain_collector.redaction.report import Report
 
 _FOUND: Final = 1  # exit code of --fail-on-findings
 
@@ -18,24 +22,43 @@ class _Redact(Commands):
 
 @click.group("redact", cls=_Redact)
 def redact_command() -> None:
-    """Try a redaction policy, or check its file.
+    """Try a redaction policy, check its file, or apply it to what is stored already.
 
     \b
     Example:
       otelchain redact test --policy redaction.toml < message.txt
       otelchain redact check redaction.toml
+      otelchain redact scan --policy strict
     """  # noqa: D301 - click reads the character \b
+
+
+def _unknown() -> int:
+    """Leave it to whoever reads the rows to say how many there are."""
+    return 0
+
+
+def _print_report(report: "Report", format_name: str) -> None:
+    from otelchain.cli.output import answer_text, remark
+    from otelchain.cli.printing import print_text
+
+    answer = report.answer()
+    text = answer_text(answer, format_name, on_terminal=sys.stdout.isatty())
+    print_text(text, format_name)
+    remark(answer, format_name, "")
+
+
+_POLICY: Final = click.Option(
+    ["--policy"],
+    metavar="FILE",
+    envvar="OTELCHAIN_REDACTION",
+    show_envvar=True,
+    help="Policy file, or the name of a preset.  [default: personal]",
+)
 
 
 @redact_command.command("test")
 @with_options(
-    click.Option(
-        ["--policy"],
-        metavar="FILE",
-        envvar="OTELCHAIN_REDACTION",
-        show_envvar=True,
-        help="Policy file, or the name of a preset.  [default: personal]",
-    ),
+    _POLICY,
     click.Option(
         ["--preset"],
         metavar="NAME",
@@ -99,3 +122,82 @@ def check_command(file: Path) -> None:
     from otelchain.redaction import Redactor
 
     click.echo(f"{file}: {Redactor.from_file(file).summary()}")
+
+
+@redact_command.command("scan")
+@with_options(
+    _POLICY,
+    format_option(TEXTS),
+    click.Option(
+        ["--fail-on-findings"], is_flag=True, help="Exit with 1 when something was found."
+    ),
+    *PLACE,
+)
+@click.pass_context
+def scan_command(
+    context: click.Context,
+    /,
+    policy: str | None,
+    format_name: str,
+    fail_on_findings: bool,
+    **values: Any,
+) -> None:
+    """Report what a policy finds in what is stored: place, rule, count, some span ids; no value.
+
+    Nothing is changed. A collector that has the file open is asked; that needs a token that may ask
+    SQL, where it wants one.
+
+    \b
+    Example:
+      otelchain redact scan --policy redaction.toml
+      otelchain redact scan --policy strict --format json --fail-on-findings
+    """  # noqa: D301 - click reads the character \b
+    from otelchain.cli.progress import progress
+    from otelchain.reading.source import open_source
+    from otelchain.redaction.policy_file import load
+    from otelchain_collector.redaction.scan import scan
+    from otelchain_collector.redaction.stored import StoredRedaction
+
+    redaction = StoredRedaction(load(policy or ""))
+    with progress("Scanning", _unknown) as advance:
+        report = scan(open_source(Place.taken_from(values)), redaction, advance)
+    _print_report(report, format_name)
+    if fail_on_findings and report:
+        context.exit(_FOUND)
+
+
+@redact_command.command("apply")
+@with_options(
+    _POLICY,
+    DATABASE,
+    format_option(TEXTS),
+    click.Option(["--yes"], is_flag=True, help="Rewrite the file; without it, only report."),
+)
+def apply_command(policy: str | None, database: Path, format_name: str, yes: bool) -> None:
+    """Take what a policy finds out of a database FILE, for good; report what that was.
+
+    The file is copied without it and then replaced: no old byte stays in file or log, and a crash
+    leaves the file as it was. It needs as much free space as the file has, and no collector may
+    have the file open: stop it first. Copies that you made are yours to remove.
+
+    \b
+    Example:
+      otelchain redact apply --policy redaction.toml --database traces.duckdb
+      otelchain redact apply --policy redaction.toml --database traces.duckdb --yes
+    """  # noqa: D301 - click reads the character \b
+    from otelchain.cli.progress import progress
+    from otelchain.reading.source import FileSource
+    from otelchain.redaction.policy_file import load
+    from otelchain_collector.redaction.rewrite import rewrite
+    from otelchain_collector.redaction.scan import scan
+    from otelchain_collector.redaction.stored import StoredRedaction
+
+    redaction = StoredRedaction(load(policy or ""))
+    with progress("Redacting", _unknown) as advance:
+        if yes:
+            report = rewrite(database, redaction, advance)
+        else:
+            report = scan(FileSource(database), redaction, advance)
+    _print_report(report, format_name)
+    done = "was rewritten" if yes else "is as it was; add --yes to rewrite it"
+    click.echo(f"{database} {done}", err=True)

@@ -17,6 +17,7 @@ from otelchain_collector.decode import Decoded
 from otelchain_collector.decoding import EncodedRequest, decode_request
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_request import MalformedRequestError
+from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.settings import CollectorSettings
 from otelchain_collector.signals import Signal
 from otelchain_collector.store import Store
@@ -74,10 +75,12 @@ class ToFile:
     Args:
         database: The file; created with the first request when it does not exist.
         complain: Is told what was not stored.
+        redaction: What everything passes first, as in a collector; None where nothing is redacted.
     """
 
-    def __init__(self, database: Path, complain: Complain) -> None:
+    def __init__(self, database: Path, complain: Complain, redaction: Redaction | None) -> None:
         self._database = database
+        self._redaction = redaction
         self._complain = complain
         # What is in flight bounds itself.
         self._budget = ByteBudget(2**62)
@@ -91,7 +94,7 @@ class ToFile:
         Raises:
             StoreError: The file cannot be used, or a commit failed.
         """
-        found = _decoded(request, self._complain)
+        found = _decoded(request, self._complain, self._redaction)
         if found is None:
             return
         if self._writer is None:
@@ -128,10 +131,14 @@ class ToFile:
             self._complain(place, outcome.rejected, "; ".join(outcome.reasons))
 
 
-def _decoded(request: Request, complain: Complain) -> Decoded | None:
+def _decoded(
+    request: Request, complain: Complain, redaction: Redaction | None = None
+) -> Decoded | None:
     encoded = EncodedRequest(request.body, parse_json)
     try:
-        return decode_request(request.signal, encoded, time.time_ns(), _MAX_ATTRIBUTE_BYTES)
+        return decode_request(
+            request.signal, encoded, time.time_ns(), _MAX_ATTRIBUTE_BYTES, redaction
+        )
     except MalformedRequestError as error:
         complain(request.place, request.records, str(error))
         return None

@@ -15,6 +15,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from otelchain.redaction import Redactor
 from otelchain.redaction.places import fact_place
+from otelchain.redaction.policy_file import load
+from otelchain.redaction.presets import OFF
 from otelchain.redaction.replacing import failed
 from otelchain.redaction.tally import Tally
 from otelchain_collector.opaque import Envelope
@@ -62,6 +64,16 @@ class Redaction:
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
         self._look = redactor.first_look
+
+    @classmethod
+    def of(cls, policy: str) -> "Redaction | None":
+        """Read a policy: a file, a preset, or nothing for the default; None for ``off``.
+
+        Raises:
+            RedactionPolicyError: It cannot be used.
+        """
+        redactor = load(policy)
+        return None if policy == OFF else cls(redactor)
 
     def redacted(self, signal: Signal, body: bytes, received_time_unix_nano: int) -> Redacted:
         """Redact a request in protobuf; one that has no envelope stays as it is."""
