@@ -8,7 +8,7 @@ decided by ``otelchain.redaction.keys``, the same way as for the keys of a tree.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from otelchain.redaction.checksums import looks_generated
 from otelchain.redaction.keys import IsSensitive, words
@@ -16,13 +16,20 @@ from otelchain.redaction.rules import Find, Match, Rule, Span
 from otelchain.redaction.scanner import compiled
 
 # Part of every sensitive name; a coarse sieve, `IsSensitive` is the fine one.
-_STEMS = (
-    "passw|passphrase|passcode|pwd|_pass|secret|token|credential|creds|authorization|cookie|jwt|"
-    "otp|cvv|cvc|ssn|social.?security|passport.?n|card.?(?:number|pin)|connection.?string|"
-    "(?:api|access|private|signing|encryption|account|master|ssh|auth|session|deploy|license|"
-    "subscription).?key|(?:recovery|backup).?codes"
+_OTHER_STEMS = (
+    "passw|passphrase|passcode|pwd|_pass|secret|credential|creds|authorization|cookie|jwt|"
+    "otp|cvv|cvc|ssn|social.{0,2}security|passport.{0,2}n|card.{0,2}(?:number|pin)|"
+    "connection.{0,2}string|(?:api|access|private|signing|encryption|account|master|ssh|auth|"
+    "session|deploy|license|subscription).{0,2}key|(?:recovery|backup).{0,2}codes"
 )
+_STEMS = f"{_OTHER_STEMS}|token"
 _NAME = r"[A-Za-z0-9_.\-]*"
+# Most names with "token" in them count tokens (input_tokens, token_usage) and stand in the answer
+# of every model, which must not be sent to the rules for that.
+_NAMES_OF_TOKENS = (
+    r"token[0-9_.\-]*"
+    rf"|(?:(?:access|auth|refresh|session)token|(?:access|auth|refresh|api)[0-9_.\-]*tokens){_NAME}"
+)
 _SEPARATOR = r"(?:\\*[\"'`\]])*[ \t]*(?::=|=>|={1,3}|[:：＝])[ \t]*"
 # Quoted with an escaped quote (JSON inside a string), quoted, or bare. A missing closing quote
 # (text cut short) ends the value at the line's end.
@@ -53,7 +60,7 @@ _TRAILING = ",.)]}!?:，。；、）】」"
 _PASSWORD_WORDS = ("pass", "pwd", "cvv", "cvc", "ssn", "otp", "jwt")
 
 
-def key_value_rules(is_sensitive: IsSensitive, extra: Iterable[str] = ()) -> list[Rule]:
+def key_value_rules(is_sensitive: IsSensitive, extra: Sequence[str] = ()) -> list[Rule]:
     """Make the text rules for one set of sensitive names.
 
     Args:
@@ -62,7 +69,8 @@ def key_value_rules(is_sensitive: IsSensitive, extra: Iterable[str] = ()) -> lis
     """
     stems = "|".join([_STEMS, *(_stem(name) for name in extra)])
     name = f"({_NAME}(?:{stems}){_NAME})"
-    sieve = f"(?i)(?:{stems}){_NAME}"
+    sieve_stems = "|".join([_OTHER_STEMS, *(_stem(name) for name in extra)])
+    sieve = f"(?i)(?:(?:{sieve_stems}){_NAME}|{_NAMES_OF_TOKENS})"
     return [
         Rule(
             "secret",

@@ -107,7 +107,7 @@ def exact_names(names: Iterable[str]) -> IsSensitive:
 # Some part of every name that the lists above call secret.
 _STEMS = (
     "pass", "pwd", "secret", "cred", "auth", "cookie", "jwt", "otp", "cvv", "cvc", "ssn", "key",
-    "token", "pin", "connection", "social", "card", "recovery", "backup", *_CJK,
+    "pin", "connection", "social", "card", "recovery", "backup", *_CJK,
 )  # fmt: skip
 
 
@@ -123,7 +123,10 @@ def names_pattern(own: Iterable[str]) -> str:
     firsts = [(words(name) or (name.lower(),))[0] for name in own]
     stems = "|".join(re.escape(stem) for stem in (*_STEMS, *firsts))
     text = r'(?:[^"\\]|\\.)*'
-    return rf'(?i)"{text}(?:{stems}|\\u){text}"\s*:'
+    # Not "input_tokens", which stands in the answer of every model.
+    last_word = r'token(?:[^"\\A-Za-z]|\\.)*'
+    tokens = r'(?:(?:access|refresh|session)token|(?:access|refresh|api)[^"A-Za-z]*tokens)'
+    return rf'(?i)"{text}(?:(?:{stems}|\\u|{tokens}){text}|{last_word})"\s*:'
 
 
 def _is_secret(parts: tuple[str, ...]) -> bool:
