@@ -20,6 +20,8 @@ from otelchain.snapshot import Snapshot, quick_json, snapshot
 
 Attributes = dict[str, AttributeValue]
 
+# Longest name or id: what is longer is cut, but not before the redactor has seen it.
+_MAX_FACT_BYTES = 4_096
 # Texts up to here are names or like names: 4,096 of them are remembered with what the redactor
 # makes of them, since they come again and again.
 _QUICK_CHARS = 256
@@ -159,12 +161,16 @@ class ContentGate:
         redacted = redactor.value(taken.tree)  # a path may name places in the list
         return {key: redacted if isinstance(redacted, list) else [redacted]}
 
-    def fact(self, key: str, value: str) -> str:
-        """Redact and cut a text that the user chose but that is no content: a name, an id."""
+    def fact(self, key: str, value: object) -> str:
+        """Redact, then cut a text that the user chose but that is no content: a name, an id.
+
+        What is no text is written as JSON, also what no ``str()`` takes.
+        """
         redactor = self._of_fact(key)
-        if len(value) <= _QUICK_CHARS and value.isascii():
+        if type(value) is str and len(value) <= _QUICK_CHARS and value.isascii():
             return redactor.known_text(value)
-        return self._text(value, redactor)
+        tree = snapshot(value, _MAX_FACT_BYTES, redactor.beginning).tree
+        return redactor.text(tree if isinstance(tree, str) else orjson.dumps(tree).decode())
 
     def _text(self, value: str, redactor: Scrubber) -> str:
         if len(value) <= _QUICK_CHARS and value.isascii():
@@ -187,6 +193,4 @@ class ContentGate:
             return value
         if type(value) is list and all(type(each) is str for each in value):
             return [self.fact(key, each) for each in value]
-        tree = snapshot(value, self.max_value_bytes).tree
-        redacted: AttributeValue = self._of_fact(key).value(tree)
-        return redacted
+        return self.fact(key, value)
