@@ -25,7 +25,7 @@ from otelchain.snapshot import utf8
 def chain_input(gate: ContentGate, inputs: Any) -> Attributes:
     """A chain's input, and its type: a trajectory needs to know a Command or None from a dict."""
     found = gate.json(names.INPUT, inputs)
-    found[names.INPUT_KIND] = type(inputs).__name__
+    found[names.INPUT_KIND] = gate.fact(names.INPUT_KIND, type(inputs).__name__)
     return found
 
 

@@ -342,7 +342,9 @@ class RunRecorder:
                     self._events.failed(run, exception)
         finally:
             if how == status.ERROR:
-                found[names.ERROR_TYPE] = span_end.type_name(error)
+                found[names.ERROR_TYPE] = self.gate.fact(
+                    names.ERROR_TYPE, span_end.type_name(error)
+                )
                 self._count_with_parent(run)
             # Who stops reading at the question has not abandoned the run, but will answer it.
             waits = run.interrupted and how == status.ABANDONED

@@ -4,8 +4,11 @@
 LangGraph's fields out of it. What a sampler may want to see is all known at the start.
 """
 
+import logging
 import marshal
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -20,6 +23,11 @@ from otelchain.snapshot import snapshot
 # How an application switches content off for one runnable and what runs below it.
 _CAPTURE_KEY = "otelchain.capture"
 _CAPTURE_TAG = "otelchain.capture="
+# What was meant as that switch, however it is written: the word before a separator, and the answer.
+_SWITCH = re.compile(
+    r"\s*(otel\W?_?chain[\W_]*cap(?:t\w*|[a-z]*re))[\s=:]*(.*)", re.IGNORECASE | re.DOTALL
+)
+_SWITCH_WORD = re.compile(r"otelchain[._]capture", re.IGNORECASE)
 # Run metadata that LangChain and LangGraph write themselves: recorded with content capture off.
 _LANGGRAPH_KEYS = frozenset(
     {
@@ -62,6 +70,8 @@ _OWN_TAGS = (
     _CAPTURE_TAG,
 )
 _MAX_TAG_BYTES = 1_024
+_MAX_SWITCH_CHARS = 100
+_log = logging.getLogger("otelchain")
 _RETRY_TAG = "retry:attempt:"
 _SESSION_KEYS = ("session_id", "conversation_id", "thread_id")
 
@@ -116,20 +126,40 @@ def run_start(
 def withholds_content(start: RunStart) -> bool:
     """Whether a run's metadata ``otelchain.capture`` or a tag of that name says no.
 
-    Anything but true means no: a switch for privacy that is misspelt must not stand open.
+    Letter case, ``_`` for the dot and ``:`` for the equals sign do not matter. Anything but true
+    means no: a switch for privacy that is misspelt must not stand open.
     """
-    if not _says_true(start.metadata.get(_CAPTURE_KEY, True)):
-        return True
-    return any(
-        type(tag) is str
-        and tag.startswith(_CAPTURE_TAG)
-        and not _says_true(tag[len(_CAPTURE_TAG) :])
-        for tag in start.tags
+    for key, value in start.metadata.items():
+        if type(key) is str and (word := _switch(key)) and not _is_open(word[0], value):
+            return True
+    for tag in start.tags:
+        if type(tag) is str and (word := _switch(tag)) and not _is_open(*word):
+            return True
+    return False
+
+
+@lru_cache(maxsize=4_096)
+def _switch(text: str) -> tuple[str, str] | None:
+    """Tell what looks like the switch: its word, and what stands behind it."""
+    found = _SWITCH.fullmatch(text) if len(text) <= _MAX_SWITCH_CHARS else None
+    return (found[1], found[2]) if found else None
+
+
+def _is_open(word: str, answer: Any) -> bool:
+    said = str(answer).strip().lower() if isinstance(answer, (str, bool)) else ""
+    if _SWITCH_WORD.fullmatch(word) and said in ("true", "false"):
+        return said == "true"
+    _warn_of_switch()
+    return False
+
+
+@lru_cache(maxsize=1)
+def _warn_of_switch() -> None:
+    # Not what is written there, which may be content.
+    _log.warning(
+        "a tag or metadata that looks like otelchain.capture=false is not understood; "
+        "the content of its run is not recorded"
     )
-
-
-def _says_true(word: Any) -> bool:
-    return word is True or (isinstance(word, str) and word.strip().lower() == "true")
 
 
 def _serialized_name(serialized: Mapping[str, Any] | None) -> str | None:

@@ -65,7 +65,8 @@ def describe_error(
     Returns:
         The attributes of the exception event; none where control flow was raised.
     """
-    name = type_name(error)
+    # An application may make classes of what it was given: names of classes are its texts too.
+    name = gate.fact(names.ERROR_TYPE, type_name(error))
     if how != status.ERROR:
         span.set_attribute(names.RUN_END_REASON, name)
         if how == status.INTERRUPTED:
