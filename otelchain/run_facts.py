@@ -23,7 +23,7 @@ from otelchain.snapshot import snapshot
 # How an application switches content off for one runnable and what runs below it.
 _CAPTURE_KEY = "otelchain.capture"
 _CAPTURE_TAG = "otelchain.capture="
-# What was meant as that switch, however it is written: the word before a separator, and the answer.
+# What was meant as that switch, however it is written: its word, and the answer.
 _SWITCH = re.compile(
     r"\s*(otel\W?_?chain[\W_]*cap(?:t\w*|[a-z]*re))[\s=:]*(.*)", re.IGNORECASE | re.DOTALL
 )

@@ -74,7 +74,8 @@ def describe_error(
         return {}
     span.set_attribute(names.ERROR_TYPE, name)
     message = gate.text(names.EXCEPTION_MESSAGE, _text(error))
-    span.set_status(StatusCode.ERROR, str(message.get(names.EXCEPTION_MESSAGE, name)))
+    said = str(message.get(names.EXCEPTION_MESSAGE, name))
+    span.set_status(StatusCode.ERROR, gate.again("status.message", said))
     stack = "".join(
         traceback.format_exception(type(error), error, error.__traceback__, limit=-_STACK_FRAMES)
     )
