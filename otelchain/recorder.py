@@ -259,6 +259,8 @@ class RunRecorder:
         if run is None:
             return
         run.usage = usage_facts.add_chunk(run.usage, chunk)
+        if self._metrics is not None and content:
+            self._metrics.chunk(run, time_ns())
         if run.streamed or not content:
             return
         run.streamed = True
