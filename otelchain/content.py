@@ -11,26 +11,30 @@ import orjson
 from opentelemetry.util.types import AttributeValue
 
 from otelchain.attributes import TRUNCATED_SUFFIX
-from otelchain.original import original
+from otelchain.original import measured, original
 from otelchain.payload_store import PayloadStore
 from otelchain.redaction import Redactor
-from otelchain.redaction.places import content_place, fact_place
+from otelchain.redaction.places import content_place, fact_place, foreign_place
 from otelchain.redaction.scrubber import Scrubber
 from otelchain.snapshot import Snapshot, quick_json, snapshot
 
 Attributes = dict[str, AttributeValue]
 
+# Longest name or id: what is longer is cut, but not before the redactor has seen it.
+_MAX_FACT_BYTES = 4_096
 # Texts up to here are names or like names: 4,096 of them are remembered with what the redactor
 # makes of them, since they come again and again.
 _QUICK_CHARS = 256
 
 
 def text_length(attributes: Attributes) -> int:
-    """Count the characters of the texts in attributes."""
+    """Count the characters of the texts in attributes, and in lists of them."""
     length = 0
     for value in attributes.values():
         if type(value) is str:
             length += len(value)
+        elif type(value) is list:
+            length += sum(len(each) for each in value if type(each) is str)
     return length
 
 
@@ -41,15 +45,20 @@ def name_texts(attributes: Attributes, store: PayloadStore | None = None) -> Att
     """
     named: Attributes = {}
     for key, value in attributes.items():
-        if type(value) is str and len(value) > _QUICK_CHARS:
-            encoded = value.encode(errors="replace")
-            digest = sha256(encoded).hexdigest()
-            value = f'"[over the span\'s budget: {len(encoded)} bytes, sha256 {digest}]"'
+        if type(value) is list and text_length({key: value}) > _QUICK_CHARS:
+            value = [_named(orjson.dumps(value))]
+            named[key + TRUNCATED_SUFFIX] = True
+        elif type(value) is str and len(value) > _QUICK_CHARS:
+            value = f'"{_named(value.encode(errors="replace"))}"'
             named[key + TRUNCATED_SUFFIX] = True
             if store is not None:
                 named.update(store.keep_redacted(key, attributes[key]))  # type: ignore[arg-type]
         named[key] = value
     return named
+
+
+def _named(encoded: bytes) -> str:
+    return f"[over the span's budget: {len(encoded)} bytes, sha256 {sha256(encoded).hexdigest()}]"
 
 
 class ContentGate:
@@ -113,8 +122,8 @@ class ContentGate:
         quick = self._quick_json(value, redactor)
         if quick is not None:
             return {key: quick}
-        taken = self._taken(value, redactor)
-        text = orjson.dumps(redactor.value(taken.tree)).decode()
+        taken = self._redacted(value, redactor)
+        text = orjson.dumps(taken.tree).decode()
         if taken.truncated:
             return {key: text, key + TRUNCATED_SUFFIX: True, **self._whole(key, value, redactor)}
         return {key: text}
@@ -155,21 +164,40 @@ class ContentGate:
         redactor = self._of_content(key)
         if self._everywhere is not None:
             return {key: [self._text(str(value), redactor) for value in values]}
-        taken = self._taken([str(value) for value in values], redactor)
-        redacted = redactor.value(taken.tree)  # a path may name places in the list
+        # A path may name places in the list.
+        redacted = self._redacted([str(value) for value in values], redactor).tree
         return {key: redacted if isinstance(redacted, list) else [redacted]}
 
-    def fact(self, key: str, value: str) -> str:
-        """Redact and cut a text that the user chose but that is no content: a name, an id."""
+    def fact(self, key: str, value: object) -> str:
+        """Redact, then cut a text that the user chose but that is no content: a name, an id.
+
+        What is no text is written as JSON, also what no ``str()`` takes.
+        """
         redactor = self._of_fact(key)
-        if len(value) <= _QUICK_CHARS and value.isascii():
+        if type(value) is str and len(value) <= _QUICK_CHARS and value.isascii():
             return redactor.known_text(value)
-        return self._text(value, redactor)
+        tree = snapshot(value, _MAX_FACT_BYTES, redactor.beginning).tree
+        return redactor.text(tree if isinstance(tree, str) else orjson.dumps(tree).decode())
+
+    def again(self, key: str, text: str) -> str:
+        """Let a text that has passed in one place pass in another, with the rules there."""
+        if self._everywhere is not None:
+            return text
+        redactor = self.redactor.at(foreign_place(key))
+        return redactor.known_text(text) if len(text) <= _QUICK_CHARS else redactor.text(text)
 
     def _text(self, value: str, redactor: Scrubber) -> str:
         if len(value) <= _QUICK_CHARS and value.isascii():
             return redactor.known_text(value)
         return redactor.text(str(self._taken(value, redactor).tree))
+
+    def _redacted(self, value: object, redactor: Scrubber) -> Snapshot:
+        taken = self._taken(value, redactor)
+        if taken.truncated and redactor.withholds:  # what was taken does not tell its size
+            encoded, estimate = measured(value)
+            whole = None if encoded is None else encoded.decode()
+            return Snapshot(redactor.withheld(whole, estimate), truncated=True)
+        return Snapshot(redactor.value(taken.tree), taken.truncated)
 
     def _taken(self, value: object, redactor: Scrubber) -> Snapshot:
         if redactor.withholds and type(value) is str:
@@ -187,6 +215,4 @@ class ContentGate:
             return value
         if type(value) is list and all(type(each) is str for each in value):
             return [self.fact(key, each) for each in value]
-        tree = snapshot(value, self.max_value_bytes).tree
-        redacted: AttributeValue = self._of_fact(key).value(tree)
-        return redacted
+        return self.fact(key, value)

@@ -354,7 +354,8 @@ class OtelCallbackHandler(_Base):
 
     def _report(self, hook: str, error: Exception) -> None:
         self._recorder.failed += 1
-        kind = f"{hook}: {type(error).__name__}"
+        name = self._recorder.gate.fact(names.ERROR_TYPE, type(error).__name__)
+        kind = f"{hook}: {name}"
         if kind not in self._reported:
             self._reported.add(kind)
             # The text of the error may hold content of the application.

@@ -205,6 +205,7 @@ class _ContextFile:
         import sqlite3  # 10 ms that only an application with such a file pays
 
         try:
+            self._keep_private()
             with closing(sqlite3.connect(self._path, timeout=_LOCK_WAIT_SECONDS)) as connection:
                 connection.execute("PRAGMA synchronous = OFF")
                 connection.execute(_CREATE)
@@ -215,6 +216,17 @@ class _ContextFile:
         except (sqlite3.Error, OSError, ValueError) as error:
             self._report(error)
             return []
+
+    def _keep_private(self) -> None:
+        """Let nobody else read it: the digests of short thread ids can be guessed.
+
+        SQLite gives its journal the mode of the file.
+        """
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        if os.name == "posix":
+            found = self._path.stat()
+            if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+                self._path.chmod(0o600)  # an earlier release left it readable
 
     def _report(self, reason: object) -> None:
         self.works = False

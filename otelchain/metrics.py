@@ -31,6 +31,7 @@ _TOKENS = {
     names.GEN_AI_USAGE_REASONING: "gen_ai.client.inference.usage.reasoning.output_tokens",
 }
 _FIRST_CHUNK = "gen_ai.client.inference.time_to_first_chunk"
+_PER_CHUNK = "gen_ai.client.inference.time_per_output_chunk"
 # Low-cardinality facts only; ids and content never become metric attributes.
 _DIMENSIONS = (
     names.GEN_AI_OPERATION_NAME,
@@ -64,7 +65,7 @@ class RunMetrics:
             name: meter.create_histogram(
                 name, unit="s", explicit_bucket_boundaries_advisory=_BUCKETS
             )
-            for name in {*_DURATIONS.values(), _FIRST_CHUNK}
+            for name in {*_DURATIONS.values(), _FIRST_CHUNK, _PER_CHUNK}
         }
         self._tokens = {
             attribute: meter.create_counter(name, unit="{token}")
@@ -88,6 +89,13 @@ class RunMetrics:
             unit="{text}",
         )
 
+    def chunk(self, run: OpenRun, time_unix_nano: int) -> None:
+        """Record the time since the chunk before; what the run's end will tell is not known yet."""
+        if run.last_chunk_unix_nano is not None:
+            seconds = (time_unix_nano - run.last_chunk_unix_nano) / 1e9
+            self._durations[_PER_CHUNK].record(seconds, _dimensions(run))
+        run.last_chunk_unix_nano = time_unix_nano
+
     def ended(self, run: OpenRun, found: Mapping[str, Any], end_time_unix_nano: int) -> None:
         """Count an ended run.
 
@@ -100,7 +108,7 @@ class RunMetrics:
         duration = _DURATIONS.get(str(operation))
         if duration is None:
             return
-        dimensions = {key: run.attributes[key] for key in _DIMENSIONS if key in run.attributes}
+        dimensions = _dimensions(run)
         for key in (names.GEN_AI_RESPONSE_MODEL, names.ERROR_TYPE):
             if key in found:
                 dimensions[key] = found[key]
@@ -111,6 +119,10 @@ class RunMetrics:
                 counter.add(found[attribute], dimensions)
         if run.first_chunk_seconds is not None:
             self._durations[_FIRST_CHUNK].record(run.first_chunk_seconds, dimensions)
+
+
+def _dimensions(run: OpenRun) -> dict[str, Any]:
+    return {key: run.attributes[key] for key in _DIMENSIONS if key in run.attributes}
 
 
 def _by_rule(counts: Mapping[str, int]) -> list[Observation]:

@@ -58,8 +58,7 @@ def _word(value: Any) -> str | None:
     value = value.value if isinstance(value, enum.Enum) else value
     if not isinstance(value, str) or not value:
         return None
-    word = value[:_MAX_WORD_CHARS]
-    return word if word.isascii() else utf8(word).decode()
+    return value if value.isascii() else utf8(value).decode()
 
 
 def _true(value: Any) -> bool | None:
@@ -109,8 +108,6 @@ def _words(value: Any) -> list[str] | None:
         return None
     return [word for word in words if isinstance(word, str)] or None
 
-
-_MAX_WORD_CHARS = 200  # a level or an id; anything longer is something else
 
 _OUTPUT_TYPES = {
     "text": "text",

@@ -29,18 +29,22 @@ def original(key: str, value: object) -> dict[str, AttributeValue]:
     """
     if isinstance(value, str):
         return {}
+    encoded, estimate = measured(value)
+    if encoded is not None:
+        return {
+            key + names.ORIGINAL_BYTES_SUFFIX: len(encoded),
+            key + names.ORIGINAL_SHA256_SUFFIX: sha256(encoded).hexdigest(),
+        }
+    return {key + names.ESTIMATED_BYTES_SUFFIX: estimate} if estimate else {}
+
+
+def measured(value: object) -> tuple[bytes | None, int]:
+    """Write the JSON of a value whole where that takes bounded time, and estimate its size."""
     try:
         estimate = estimated_bytes(value)
     except Exception:  # noqa: BLE001 - an object of the application may do anything
-        return {}
-    if estimate <= MEASURED_BYTES:
-        encoded = whole_json(value)
-        if encoded is not None:
-            return {
-                key + names.ORIGINAL_BYTES_SUFFIX: len(encoded),
-                key + names.ORIGINAL_SHA256_SUFFIX: sha256(encoded).hexdigest(),
-            }
-    return {key + names.ESTIMATED_BYTES_SUFFIX: estimate}
+        return None, 0
+    return (whole_json(value) if estimate <= MEASURED_BYTES else None), estimate
 
 
 def estimated_bytes(value: object, depth: int = 0) -> int:

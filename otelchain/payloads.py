@@ -4,7 +4,7 @@ Called while a span is recording; every value goes through the `ContentGate`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
@@ -25,7 +25,7 @@ from otelchain.snapshot import utf8
 def chain_input(gate: ContentGate, inputs: Any) -> Attributes:
     """A chain's input, and its type: a trajectory needs to know a Command or None from a dict."""
     found = gate.json(names.INPUT, inputs)
-    found[names.INPUT_KIND] = type(inputs).__name__
+    found[names.INPUT_KIND] = gate.fact(names.INPUT_KIND, type(inputs).__name__)
     return found
 
 
@@ -133,7 +133,8 @@ def documents(gate: ContentGate, found: Any) -> Attributes:
     """What a retriever or reranker found; all but the texts and metadata is no content."""
     found = found if isinstance(found, Sequence) and not isinstance(found, str) else [found]
     shown = gate.shows(names.GEN_AI_RETRIEVAL_DOCUMENTS)
-    described = documents_json(found, content=shown)
+    fact = partial(gate.fact, names.GEN_AI_RETRIEVAL_DOCUMENTS)
+    described = documents_json(found, fact, content=shown)
     return {
         **gate.fact_json(names.GEN_AI_RETRIEVAL_DOCUMENTS, described, content=shown),
         names.DOCUMENT_COUNT: len(found),
@@ -160,7 +161,8 @@ def vectors(found: Any) -> Attributes:
 
 def ranking(gate: ContentGate, query: str, candidates: Sequence[Any]) -> Attributes:
     """What a reranker was given: the query, and which documents without their texts."""
-    described = documents_json(candidates, content=False)
+    fact = partial(gate.fact, names.RERANK_INPUT_DOCUMENTS)
+    described = documents_json(candidates, fact, content=False)
     return {
         **gate.text(names.GEN_AI_RETRIEVAL_QUERY_TEXT, query),
         **gate.fact_json(names.RERANK_INPUT_DOCUMENTS, described),

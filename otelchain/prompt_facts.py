@@ -6,7 +6,6 @@ from typing import Any
 from otelchain import attributes as names
 
 _MAX_DEPTH = 5  # chat prompt, message, prompt, and some room
-_MAX_NAME_CHARS = 200
 
 
 def templates_json(serialized: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -43,7 +42,7 @@ def identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def _name(value: Any) -> str | None:
     if type(value) is int and abs(value) < 2**63:
         value = str(value)
-    return value[:_MAX_NAME_CHARS] if isinstance(value, str) and value else None
+    return value if isinstance(value, str) and value else None
 
 
 def _collect(node: Any, found: list[dict[str, Any]], depth: int) -> None:

@@ -141,7 +141,8 @@ class RunRecorder:
             if run.span.is_recording():
                 self._describe_start(run, payload(self._gate_of(run)))
                 if start.runnable is not None and run.fallbacks is None:
-                    run.span.set_attributes(self._shapes.of(start.runnable))
+                    shape = self._shapes.of(start.runnable)
+                    run.span.set_attributes(self._within_budget(run, shape))
         finally:
             if start.parent_run_id is None:
                 unreported.watch(run, self.runs, self.end_unreported)
@@ -154,10 +155,11 @@ class RunRecorder:
         attributes = start_attributes(start, self._closed_gate if closed else self.gate)
         context = self._parent_context(start, attributes)
         if self._openinference:  # a sampler may want to know the kind
-            attributes.update(openinference(attributes))
+            attributes.update(self._of_openinference(attributes))
         started = time_ns()
+        name = self.gate.again("span.name", span_name(attributes))
         span = self.tracer.start_span(
-            span_name(attributes), context, span_kind(start), attributes, start_time=started
+            name, context, span_kind(start), attributes, start_time=started
         )
         run = OpenRun(
             start.run_id, start.parent_run_id, start.run_type, span, started, self, attributes
@@ -197,8 +199,16 @@ class RunRecorder:
             run.attributes.update(found)
         if self._openinference:
             run.attributes.update(found)
-            found |= openinference(run.attributes)
+            found |= self._of_openinference(run.attributes)
         put(run.span, self._within_budget(run, found))
+
+    def _of_openinference(self, ours: Attributes) -> Attributes:
+        """Translate attributes; rules of the policy may name those of OpenInference, too."""
+        told = openinference(ours)
+        for key, value in told.items():
+            if type(value) is str:
+                told[key] = self.gate.again(key, value)
+        return told
 
     def _within_budget(self, run: OpenRun, found: Attributes) -> Attributes:
         """Count what a run records, and name what is beyond the span's budget instead."""
@@ -249,6 +259,8 @@ class RunRecorder:
         if run is None:
             return
         run.usage = usage_facts.add_chunk(run.usage, chunk)
+        if self._metrics is not None and content:
+            self._metrics.chunk(run, time_ns())
         if run.streamed or not content:
             return
         run.streamed = True
@@ -342,7 +354,9 @@ class RunRecorder:
                     self._events.failed(run, exception)
         finally:
             if how == status.ERROR:
-                found[names.ERROR_TYPE] = span_end.type_name(error)
+                found[names.ERROR_TYPE] = self.gate.fact(
+                    names.ERROR_TYPE, span_end.type_name(error)
+                )
                 self._count_with_parent(run)
             # Who stops reading at the question has not abandoned the run, but will answer it.
             waits = run.interrupted and how == status.ABANDONED
@@ -376,7 +390,7 @@ class RunRecorder:
                 told = fallback_facts(run.fallbacks, run.alternatives, answered=answered)
                 found.update(self.gate.facts(told))
             if self._openinference:
-                found.update(openinference({**run.attributes, **found}))
+                found.update(self._of_openinference({**run.attributes, **found}))
             if run.answered is not None and not run.resumed:
                 run.span.set_attribute(names.RESUMED, True)
                 run.span.add_link(run.answered, {names.LINK_KIND: names.INTERRUPTED_RUN})

@@ -1,7 +1,7 @@
 """Retrieved documents → the documents attribute: what a retriever found, in order."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -20,14 +20,21 @@ _ID_KEYS = ("id", "_id", "doc_id", "document_id")
 MAX_DOCUMENTS = 1_000
 
 
-def documents_json(documents: Sequence[Any], *, content: bool) -> list[dict[str, Any]]:
+def documents_json(
+    documents: Sequence[Any], fact: Callable[[str], str], *, content: bool
+) -> list[dict[str, Any]]:
     """Describe documents in order: text and metadata as content, the rest always.
 
     The rest is rank (from 1), id, score, length and SHA-256 of the text; so two runs can be
     compared without their content.
+
+    Args:
+        documents: As a retriever gave them.
+        fact: Redacts an id, and cuts it where it is none.
+        content: Whether text and metadata are wanted.
     """
     return [
-        _document(document, rank, content=content)
+        _document(document, rank, fact, content=content)
         for rank, document in enumerate(islice(documents, MAX_DOCUMENTS), 1)
     ]
 
@@ -51,7 +58,9 @@ def request(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _document(document: Any, rank: int, *, content: bool) -> dict[str, Any]:
+def _document(
+    document: Any, rank: int, fact: Callable[[str], str], *, content: bool
+) -> dict[str, Any]:
     fields = _fields(document)
     text = fields.get("page_content")
     metadata = fields.get("metadata")
@@ -59,7 +68,7 @@ def _document(document: Any, rank: int, *, content: bool) -> dict[str, Any]:
     described: dict[str, Any] = {"rank": rank}
     identity = _identity(places)
     if identity is not None:
-        described["id"] = identity
+        described["id"] = fact(identity)
     score = _score(places)
     if score is not None:
         described["score"] = score
@@ -89,13 +98,10 @@ def _identity(places: tuple[Mapping[str, Any], ...]) -> str | None:
         for key in _ID_KEYS:
             identity = place.get(key)
             if isinstance(identity, str):
-                return identity[:_MAX_ID_CHARS]
+                return identity
             if type(identity) is int and abs(identity) < 2**63:
                 return str(identity)
     return None
-
-
-_MAX_ID_CHARS = 200
 
 
 def _score(places: tuple[Mapping[str, Any], ...]) -> float | None:

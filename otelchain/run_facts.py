@@ -4,13 +4,15 @@
 LangGraph's fields out of it. What a sampler may want to see is all known at the start.
 """
 
+import logging
 import marshal
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import orjson
 from opentelemetry.trace import SpanKind
 
 from otelchain import attributes as names
@@ -21,6 +23,11 @@ from otelchain.snapshot import snapshot
 # How an application switches content off for one runnable and what runs below it.
 _CAPTURE_KEY = "otelchain.capture"
 _CAPTURE_TAG = "otelchain.capture="
+# What was meant as that switch, however it is written: its word, and the answer.
+_SWITCH = re.compile(
+    r"\s*(otel\W?_?chain[\W_]*cap(?:t\w*|[a-z]*re))[\s=:]*(.*)", re.IGNORECASE | re.DOTALL
+)
+_SWITCH_WORD = re.compile(r"otelchain[._]capture", re.IGNORECASE)
 # Run metadata that LangChain and LangGraph write themselves: recorded with content capture off.
 _LANGGRAPH_KEYS = frozenset(
     {
@@ -63,7 +70,8 @@ _OWN_TAGS = (
     _CAPTURE_TAG,
 )
 _MAX_TAG_BYTES = 1_024
-_MAX_PATH_BYTES = 4_096  # a path is a handful of names and numbers
+_MAX_SWITCH_CHARS = 100
+_log = logging.getLogger("otelchain")
 _RETRY_TAG = "retry:attempt:"
 _SESSION_KEYS = ("session_id", "conversation_id", "thread_id")
 
@@ -118,20 +126,40 @@ def run_start(
 def withholds_content(start: RunStart) -> bool:
     """Whether a run's metadata ``otelchain.capture`` or a tag of that name says no.
 
-    Anything but true means no: a switch for privacy that is misspelt must not stand open.
+    Letter case, ``_`` for the dot and ``:`` for the equals sign do not matter. Anything but true
+    means no: a switch for privacy that is misspelt must not stand open.
     """
-    if not _says_true(start.metadata.get(_CAPTURE_KEY, True)):
-        return True
-    return any(
-        type(tag) is str
-        and tag.startswith(_CAPTURE_TAG)
-        and not _says_true(tag[len(_CAPTURE_TAG) :])
-        for tag in start.tags
+    for key, value in start.metadata.items():
+        if type(key) is str and (word := _switch(key)) and not _is_open(word[0], value):
+            return True
+    for tag in start.tags:
+        if type(tag) is str and (word := _switch(tag)) and not _is_open(*word):
+            return True
+    return False
+
+
+@lru_cache(maxsize=4_096)
+def _switch(text: str) -> tuple[str, str] | None:
+    """Tell what looks like the switch: its word, and what stands behind it."""
+    found = _SWITCH.fullmatch(text) if len(text) <= _MAX_SWITCH_CHARS else None
+    return (found[1], found[2]) if found else None
+
+
+def _is_open(word: str, answer: Any) -> bool:
+    said = str(answer).strip().lower() if isinstance(answer, (str, bool)) else ""
+    if _SWITCH_WORD.fullmatch(word) and said in ("true", "false"):
+        return said == "true"
+    _warn_of_switch()
+    return False
+
+
+@lru_cache(maxsize=1)
+def _warn_of_switch() -> None:
+    # Not what is written there, which may be content.
+    _log.warning(
+        "a tag or metadata that looks like otelchain.capture=false is not understood; "
+        "the content of its run is not recorded"
     )
-
-
-def _says_true(word: Any) -> bool:
-    return word is True or (isinstance(word, str) and word.strip().lower() == "true")
 
 
 def _serialized_name(serialized: Mapping[str, Any] | None) -> str | None:
@@ -185,11 +213,11 @@ def _known_facts(start: RunStart, gate: ContentGate) -> Attributes:
 
 def _facts(start: RunStart, gate: ContentGate) -> Attributes:
     attributes: Attributes = {names.RUN_TYPE: start.run_type}
-    attributes.update(gate.facts(_chosen_by_user(start)))
+    attributes.update(gate.facts(_chosen_by_user(start, gate)))
     if start.tags:
         attributes.update(_tags(start.tags, gate))
     if start.metadata:
-        attributes.update(gate.facts(_langgraph(start.metadata)))
+        attributes.update(_langgraph(start.metadata, gate))
         attributes.update(_metadata(start.metadata, gate))
     return attributes
 
@@ -206,31 +234,33 @@ def span_name(attributes: Attributes) -> str:
     return f"{operation} {attributes.get(names.GEN_AI_REQUEST_MODEL) or name}"
 
 
-def _chosen_by_user(start: RunStart) -> dict[str, Any]:
+def _chosen_by_user(start: RunStart, gate: ContentGate) -> dict[str, Any]:
     """Names and ids that the application chose; they pass the redactor."""
     chosen: dict[str, Any] = {names.RUN_NAME: start.name}
-    chosen.update(_operation(start))
+    chosen.update(_operation(start, gate))
     if start.metadata:
-        chosen.update(_people_and_threads(start.metadata))
+        chosen.update(_people_and_threads(start.metadata, gate))
     return chosen
 
 
-def _people_and_threads(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _people_and_threads(metadata: Mapping[str, Any], gate: ContentGate) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    session = _first_text(metadata, _SESSION_KEYS)
+    session = _first_text(gate, names.GEN_AI_CONVERSATION_ID, metadata, _SESSION_KEYS)
     if session:
         found[names.GEN_AI_CONVERSATION_ID] = session
     if "langgraph_node" not in metadata and metadata.get("thread_id") is not None:
         # A top-level graph's; the conversation above may be called otherwise.
-        found[names.LANGGRAPH_THREAD_ID] = _text(metadata["thread_id"])
-    user = _first_text(metadata, ("user_id",))
+        found[names.LANGGRAPH_THREAD_ID] = _text(
+            gate, names.LANGGRAPH_THREAD_ID, metadata["thread_id"]
+        )
+    user = _first_text(gate, names.USER_ID, metadata, ("user_id",))
     if user:
         found[names.USER_ID] = user
     return found
 
 
-def _operation(start: RunStart) -> dict[str, Any]:
-    agent = _first_text(start.metadata, ("lc_agent_name",))
+def _operation(start: RunStart, gate: ContentGate) -> dict[str, Any]:
+    agent = _first_text(gate, names.GEN_AI_AGENT_NAME, start.metadata, ("lc_agent_name",))
     found: dict[str, Any] = {names.GEN_AI_AGENT_NAME: agent} if agent else {}
     operation = _OPERATIONS.get(start.run_type)
     if operation is None:
@@ -265,29 +295,33 @@ def _model(start: RunStart) -> dict[str, Any]:
     return found
 
 
-def _langgraph(metadata: Mapping[str, Any]) -> Attributes:
+def _langgraph(metadata: Mapping[str, Any], gate: ContentGate) -> Attributes:
     """LangGraph's own fields, needed to rebuild a trajectory; all content-free."""
     found: Attributes = {}
     if metadata.get("checkpoint_id"):  # on a top-level run: time travel
-        found[names.LANGGRAPH_CHECKPOINT_ID] = _text(metadata["checkpoint_id"])
+        found[names.LANGGRAPH_CHECKPOINT_ID] = gate.fact(
+            names.LANGGRAPH_CHECKPOINT_ID, metadata["checkpoint_id"]
+        )
     node = metadata.get("langgraph_node")
     if node is None:
         return found
-    found[names.LANGGRAPH_NODE] = _text(node)
+    found[names.LANGGRAPH_NODE] = gate.fact(names.LANGGRAPH_NODE, node)
     step = metadata.get("langgraph_step")
     if isinstance(step, int) and abs(step) < 2**63:
         found[names.LANGGRAPH_STEP] = step
-    path = snapshot(metadata.get("langgraph_path") or (), _MAX_PATH_BYTES).tree
-    found[names.LANGGRAPH_PATH] = orjson.dumps(path).decode()
-    found[names.LANGGRAPH_TRIGGERS] = _texts(metadata.get("langgraph_triggers"))
-    found[names.LANGGRAPH_CHECKPOINT_NS] = _text(
-        metadata.get("langgraph_checkpoint_ns") or metadata.get("checkpoint_ns") or ""
+    found.update(gate.fact_json(names.LANGGRAPH_PATH, metadata.get("langgraph_path") or ()))
+    triggers = metadata.get("langgraph_triggers")
+    several = triggers if isinstance(triggers, (list, tuple, set)) else ()
+    found[names.LANGGRAPH_TRIGGERS] = [gate.fact(names.LANGGRAPH_TRIGGERS, one) for one in several]
+    found[names.LANGGRAPH_CHECKPOINT_NS] = gate.fact(
+        names.LANGGRAPH_CHECKPOINT_NS,
+        metadata.get("langgraph_checkpoint_ns") or metadata.get("checkpoint_ns") or "",
     )
     return found
 
 
 def _tags(given: Sequence[Any], gate: ContentGate) -> Attributes:
-    tags = [tag if type(tag) is str else str(snapshot(tag, _MAX_TAG_BYTES).tree) for tag in given]
+    tags = [tag if type(tag) is str else _tag_text(tag, gate) for tag in given]
     shown = gate.shows(names.TAGS)
     kept = [tag for tag in tags if shown or tag.startswith(_OWN_TAGS)]
     if not kept:
@@ -314,21 +348,19 @@ def _metadata(metadata: Mapping[str, Any], gate: ContentGate) -> Attributes:
     return gate.fact_json(names.METADATA, kept, content=shown) if kept else {}
 
 
-def _first_text(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+def _tag_text(tag: Any, gate: ContentGate) -> str:
+    return str(snapshot(tag, _MAX_TAG_BYTES, gate.redactor.beginning).tree)
+
+
+def _first_text(
+    gate: ContentGate, attribute: str, metadata: Mapping[str, Any], keys: Sequence[str]
+) -> str | None:
     for key in keys:
         value = metadata.get(key)
         if value is not None and value != "":
-            return _text(value)
+            return _text(gate, attribute, value)
     return None
 
 
-def _text(value: Any) -> str:
-    """Write a name or an id as text, whatever it is; also what no str() takes."""
-    if type(value) is str and value.isascii():
-        return value
-    tree = snapshot(value, _MAX_PATH_BYTES).tree
-    return tree if isinstance(tree, str) else orjson.dumps(tree).decode()
-
-
-def _texts(values: Any) -> list[str]:
-    return [_text(value) for value in values] if isinstance(values, (list, tuple, set)) else []
+def _text(gate: ContentGate, attribute: str, value: Any) -> str:
+    return value if type(value) is str else gate.fact(attribute, value)

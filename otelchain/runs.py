@@ -51,6 +51,7 @@ class OpenRun:
     """Recorded so far, in characters of attribute values."""
     streamed: bool = False
     first_chunk_seconds: float | None = None
+    last_chunk_unix_nano: int | None = None  # kept only for metrics
     usage: StreamedUsage | None = None
     interrupted: bool = False
     questions: tuple[Any, ...] = ()  # LangGraph's interrupts of the nodes below

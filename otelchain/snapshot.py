@@ -26,7 +26,7 @@ MAX_DEPTH = 64
 """Deeper containers are named, not entered; orjson and JSON readers stop at about 250."""
 
 _REDACTION_OVERLAP_BYTES = 8_192  # longer than any token or key block that a rule looks for
-_MAX_REPR_CHARS = 1_000
+_MAX_REPR_BYTES = 1_000
 # What a node takes from the budget beside its text. JSON needs about 2 bytes; the rest stands for
 # the half microsecond that walking it costs, so that a value of very many small nodes does not
 # hold up the event loop longer than one long text does.
@@ -170,13 +170,17 @@ class _Walk:
     def cut(self, value: str, size: int, keep_bytes: int) -> str:
         self.truncated = True
         encoded = value.encode()
+        kept = self.beginning(encoded, keep_bytes)
+        return f"{kept}… [cut: {size} bytes, sha256 {sha256(encoded).hexdigest()}]"
+
+    def beginning(self, encoded: bytes, keep_bytes: int) -> str:
+        """Give the beginning of a text, redacted first: half a secret no longer looks like one."""
         seen = encoded[: keep_bytes + _REDACTION_OVERLAP_BYTES]
         redacted = self.redact(seen.decode(errors="ignore")).encode()
-        if len(seen) < size:
+        if len(seen) < len(encoded):
             # Redaction may have made it shorter than it takes away: what ends here may be half.
             keep_bytes = min(keep_bytes, max(0, len(redacted) - _REDACTION_OVERLAP_BYTES))
-        kept = redacted[:keep_bytes].decode(errors="ignore")
-        return f"{kept}… [cut: {size} bytes, sha256 {sha256(encoded).hexdigest()}]"
+        return redacted[:keep_bytes].decode(errors="ignore")
 
     def enter(self, value: object, kind: type, depth: int) -> JSONValue:
         if kind is not dict and kind is not list:
@@ -208,9 +212,9 @@ class _Walk:
 
     def described(self, value: object) -> str:
         text = _described(value)
-        if len(text) <= _MAX_REPR_CHARS:
+        if len(text) <= _MAX_REPR_BYTES:
             return text
-        return self.redact(text[: _MAX_REPR_CHARS + _REDACTION_OVERLAP_BYTES])[:_MAX_REPR_CHARS]
+        return self.beginning(utf8(text), _MAX_REPR_BYTES)
 
     def mapping(self, value: Mapping[Any, object], depth: int) -> dict[str, JSONValue]:
         tree: dict[str, JSONValue] = {}

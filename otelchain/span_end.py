@@ -65,7 +65,8 @@ def describe_error(
     Returns:
         The attributes of the exception event; none where control flow was raised.
     """
-    name = type_name(error)
+    # An application may make classes of what it was given: names of classes are its texts too.
+    name = gate.fact(names.ERROR_TYPE, type_name(error))
     if how != status.ERROR:
         span.set_attribute(names.RUN_END_REASON, name)
         if how == status.INTERRUPTED:
@@ -73,7 +74,8 @@ def describe_error(
         return {}
     span.set_attribute(names.ERROR_TYPE, name)
     message = gate.text(names.EXCEPTION_MESSAGE, _text(error))
-    span.set_status(StatusCode.ERROR, str(message.get(names.EXCEPTION_MESSAGE, name)))
+    said = str(message.get(names.EXCEPTION_MESSAGE, name))
+    span.set_status(StatusCode.ERROR, gate.again("status.message", said))
     stack = "".join(
         traceback.format_exception(type(error), error, error.__traceback__, limit=-_STACK_FRAMES)
     )

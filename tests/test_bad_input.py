@@ -303,7 +303,7 @@ def test_messages_of_any_kind(seed: int) -> None:
 def test_documents_of_any_kind(seed: int) -> None:
     odd = Odd(seed)
 
-    retrieval_facts.documents_json(odd.several(odd.document), content=bool(seed % 2))
+    retrieval_facts.documents_json(odd.several(odd.document), str, content=bool(seed % 2))
 
 
 @examples

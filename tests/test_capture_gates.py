@@ -23,7 +23,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
 from fakes import FakeModel, FakeRetriever, FinishedSpans
-from otelchain import OtelCallbackHandler, traced_embeddings, withheld
+from otelchain import OtelCallbackHandler, run_facts, traced_embeddings, withheld
 from otelchain.conformance.spans import texts
 from otelchain.live import pending_span
 from otelchain.runs import OpenRun, OpenRuns
@@ -97,6 +97,86 @@ def broken(value: Any) -> Any:
 
 def guarded(step: Any, gate: dict[str, Any], **more: Any) -> Runnable[Any, Any]:
     return RunnableLambda(step, name="private", **more).with_config(**gate)
+
+
+SPELLINGS: dict[str, dict[str, Any]] = {
+    **{
+        f"tag {tag}": {"tags": [tag]}
+        for tag in (
+            *("OTELCHAIN.CAPTURE=false", "otelchain.capture:false", "otelchain.capture: False"),
+            *("otelchain_capture=false", " otelchain.capture = FALSE", "OtelChain_Capture:False"),
+        )
+    },
+    "upper case key": {"metadata": {"OTELCHAIN.CAPTURE": False}},
+    "key with _": {"metadata": {"otelchain_capture": "false"}},
+}
+NOT_UNDERSTOOD: dict[str, dict[str, Any]] = {
+    **{
+        f"tag {tag}": {"tags": [tag]}
+        for tag in (
+            *(
+                "otelchain.capture",
+                "otelchain.capture=",
+                "otelchain.capture=no",
+                "otelchain:capture",
+            ),
+            *(
+                "otelchain.captrue=false",
+                "otelchain.capture_content=true",
+                "otel-chain.capture=true",
+            ),
+        )
+    },
+    "no word": {"metadata": {"otelchain.capture": None}},
+    "number": {"metadata": {"otelchain.capture": 0}},
+    "another key": {"metadata": {"otelchain-capture": True}},
+}
+
+
+def _ran(handler: OtelCallbackHandler, gate: dict[str, Any]) -> None:
+    guarded(str, gate).invoke(MARK, {"callbacks": [handler]})
+
+
+@pytest.mark.parametrize("gate", SPELLINGS.values(), ids=SPELLINGS)
+def test_letter_case_and_separators_of_the_switch_do_not_matter(
+    handler: OtelCallbackHandler,
+    finished_spans: FinishedSpans,
+    caplog: pytest.LogCaptureFixture,
+    gate: dict[str, Any],
+) -> None:
+    run_facts._warn_of_switch.cache_clear()
+    _ran(handler, gate)
+
+    assert leaks(finished_spans.all()) == []
+    assert caplog.text == ""
+
+
+def test_what_only_looks_like_the_switch_turns_content_off_and_is_told_once(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_facts._warn_of_switch.cache_clear()
+    for gate in NOT_UNDERSTOOD.values():
+        _ran(handler, gate)
+
+    assert len(finished_spans.all()) == len(NOT_UNDERSTOOD)
+    assert leaks(finished_spans.all()) == []
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        {"tags": ["otelchain.capture=true", "captured", "otelchain", "capture=false"]},
+        {"metadata": {"otelchain.capture": "TRUE", "otelchain": "capture", "capture": False}},
+        {"tags": ["OTELCHAIN_CAPTURE:True"]},
+    ],
+)
+def test_what_says_true_or_is_another_word_leaves_content_on(
+    handler: OtelCallbackHandler, finished_spans: FinishedSpans, gate: dict[str, Any]
+) -> None:
+    _ran(handler, gate)
+
+    assert leaks(finished_spans.all()) != []
 
 
 @pytest.mark.parametrize("gate", GATES.values(), ids=GATES)

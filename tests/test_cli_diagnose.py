@@ -1,6 +1,7 @@
 """``otelchain diagnose``: the findings of the golden store, in words and in order."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def _database(tmp_path_factory: pytest.TempPathFactory) -> str:
 def diagnosed(database: str, *arguments: str) -> list[str]:
     result = asked("diagnose", *arguments, "--database", database)
     assert (result.returncode, result.stderr) == (0, b"")
-    return result.stdout.decode().splitlines()
+    # The golden runs are older from hour to hour.
+    told = re.sub(r"(not ended since) [0-9.]+ \w+", r"\1 …", result.stdout.decode())
+    return told.splitlines()
 
 
 def test_findings_are_told_in_order_of_weight(database: str) -> None:
@@ -40,6 +43,8 @@ def test_findings_are_told_in_order_of_weight(database: str) -> None:
         "search ended as error once where the whole trace ended well all the same.",
         f"  look: otelchain show {T5}",
         "search ended as error once where the whole trace ended well all the same.",
+        f"  look: otelchain show {T2}",
+        "Run search has not ended since ….",
         f"  look: otelchain show {T2}",
         "Retriever docs found nothing in 1 of 1 calls; the answer was given all the same in 0.",
         f"  look: otelchain show {T3}",

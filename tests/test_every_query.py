@@ -22,7 +22,10 @@ every_query = pytest.mark.parametrize("query", [load(name) for name in names()],
 
 HOSTILE = ("x'; DROP TABLE spans; --", "' OR '1'='1", "$limit", "%", "{name}", "🦆'\"\\", "")
 # Rows of regressions need a moment between the old and the new ones of the golden store.
-VALUES = {"regressions": {"split": "2026-11-30T11:00:00Z"}}
+VALUES = {
+    "regressions": {"split": "2026-11-30T11:00:00Z"},
+    "unfinished-runs": {"now": "2026-11-30T11:00:00Z"},
+}
 
 
 @pytest.fixture(name="database", scope="module")

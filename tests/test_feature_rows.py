@@ -617,7 +617,7 @@ class NumpyLike:
 def test_a_score_is_found_in_the_places_that_integrations_use(
     document: Any, score: float | None
 ) -> None:
-    (described,) = retrieval_facts.documents_json([document], content=False)
+    (described,) = retrieval_facts.documents_json([document], str, content=False)
 
     assert described.get("score") == score
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import operator
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -652,3 +653,28 @@ def test_an_interrupt_file_that_can_be_used_is_not_made_before_it_is_needed(
 
     assert caplog.text == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_the_interrupt_file_is_read_by_its_owner_alone(
+    tracer_provider: TracerProvider, tmp_path: Path, before: int | None
+) -> None:
+    """The digests of short thread ids in it can be guessed."""
+    file = tmp_path / "links"
+    if before is not None:  # an earlier release left it so
+        file.touch()
+        file.chmod(before)
+    context = tracer_provider.get_tracer("t").start_span("asked").get_span_context()
+    mask = os.umask(0)
+    try:
+        links = InterruptLinks()
+        links.keep_in(file)
+        links.waits(GraphThread("1", "g", False), context)
+    finally:
+        os.umask(mask)
+
+    assert links.waiting(GraphThread("1", "g", False)) is not None
+    assert {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {
+        "links": 0o600
+    }

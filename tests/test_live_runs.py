@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -413,6 +414,7 @@ def test_a_span_that_has_ended_is_not_pending(live: Live) -> None:
 
 FORKING = """
 import os
+import re
 import sys
 
 from opentelemetry.sdk.trace import TracerProvider
@@ -803,6 +805,28 @@ def test_pending_children_alone_make_no_mixed_parent(tmp_path: Path) -> None:
     store.close()
 
     assert asked(str(database), "query", "mixed-status-parents") == []
+
+
+def test_what_a_killed_process_left_open_is_found_although_nothing_starts_after_it(
+    crashed: str,
+) -> None:
+    later = ("--now", "2026-11-30T23:10:00")
+    left = asked(crashed, "query", "unfinished-runs", *later)
+    assert sorted(row["name"] for row in left) == ["assistant", "fake-1", "index", "lookup"]
+    assert asked(crashed, "query", "unfinished-runs", *later, "--min-quiet", "6m") == []
+
+
+def test_diagnose_names_the_runs_of_the_only_application_after_it_was_killed(
+    tmp_path: Path,
+) -> None:
+    an_hour_ago = time.time_ns() - 3_600 * 10**9
+    store = Store.open(tmp_path / "killed.duckdb")
+    begun = run(1, None, "assistant", "agent", status="pending", duration_ms=0)
+    store.insert_pending([begun._replace(start_time_unix_nano=an_hour_ago)])
+    store.close()
+
+    told = shown("diagnose", "--database", str(tmp_path / "killed.duckdb"))
+    assert re.match(r"Run assistant has not ended since (60|61)(\.\d)? min\.", told)
 
 
 def test_the_newest_traces_show_one_that_has_not_ended(crashed: str) -> None:

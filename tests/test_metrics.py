@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from opentelemetry.sdk.metrics import MeterProvider
@@ -72,6 +72,35 @@ def test_a_streamed_call_counts_its_time_to_first_chunk(
     list(StreamingModel(messages=iter([])).stream("q", {"callbacks": [metered]}))
 
     assert points(reader)["gen_ai.client.inference.time_to_first_chunk"].count == 1
+
+
+def test_a_streamed_call_counts_the_time_between_its_chunks(
+    metered: OtelCallbackHandler,
+    reader: InMemoryMetricReader,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = [10.0]
+    monkeypatch.setattr("otelchain.recorder.time_ns", lambda: int(seconds[0] * 1e9))
+    run_id = uuid4()
+    metered.on_chat_model_start({}, [[HumanMessage("q")]], run_id=run_id, name="m")
+    for waited in (4.0, 1.0, 0.5, 0.25):
+        seconds[0] += waited
+        metered.on_llm_new_token("x", run_id=run_id)
+    seconds[0] += 8
+    metered.on_llm_error(ValueError("broke off"), run_id=run_id)
+
+    found = points(reader)
+    between = found["gen_ai.client.inference.time_per_output_chunk"]
+    assert (between.count, between.sum, between.min, between.max) == (3, 1.75, 0.25, 1.0)
+    assert found["gen_ai.client.inference.time_to_first_chunk"].sum == 4.0
+
+
+def test_a_call_that_does_not_stream_has_no_time_between_chunks(
+    metered: OtelCallbackHandler, reader: InMemoryMetricReader
+) -> None:
+    FakeModel(messages=iter([AIMessage("x")])).invoke("q", {"callbacks": [metered]})
+
+    assert "gen_ai.client.inference.time_per_output_chunk" not in points(reader)
 
 
 def test_a_tool_and_a_failed_retriever_count_their_durations(

@@ -34,7 +34,7 @@ _SEPARATOR = r"(?:\\*[\"'`\]])*[ \t]*(?::=|=>|={1,3}|[:：＝])[ \t]*"
 # Quoted with an escaped quote (JSON inside a string), quoted, or bare. A missing closing quote
 # (text cut short) ends the value at the line's end.
 _VALUE = (
-    r"(?:\\+\"([^\"\n]*?)\\+\"|\\+'([^'\n]*?)\\+'"
+    r"(?:\\+\"((?:[^\"\\\n]|\\+[^\"\\\n])*)|\\+'((?:[^'\\\n]|\\+[^'\\\n])*)"
     r"|[rbuf]?\"((?:[^\"\\\n]|\\.)*)|[rbuf]?'((?:[^'\\\n]|\\.)*)|`([^`\s][^`\n]*)"
     r"|([^\s\"'`&;<>][^\s\"'`&;，。；、）】」]*))"
 )
@@ -57,6 +57,11 @@ _PROSE = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z_.]+")
 _TYPE = re.compile(r"(?:Str|Bytes|Type|Types|Credentials|Callable|Provider)\Z")
 _TRAILING = ",.)]}!?:，。；、）】」"
+_QUOTES = "\\\"'`"
+# What matters inside of brackets: brackets, quotes (behind backslashes in JSON inside a string),
+# numbers.
+_TOKEN = re.compile(r"[\[\]{}()]|(\\*[\"'])|[0-9]{3,}")
+_ENDS = {quote: re.compile(rf"\\*{quote}") for quote in "\"'"}
 _PASSWORD_WORDS = ("pass", "pwd", "cvv", "cvc", "ssn", "otp", "jwt")
 
 
@@ -125,6 +130,9 @@ def _is_secret_value(value: str) -> bool:
 
 def _bare(match: Match, span: Span, name: str) -> Iterator[Span]:
     """Without quotes, prose is told from a value by the space before it and by its look."""
+    if match.string[span.start] in "{[(" and match.string[match.end(1)] in _QUOTES:
+        yield from _container(match.string, span.start)
+        return
     value = match.string[span.start : span.end].rstrip(_TRAILING)
     if not _is_secret_value(value) or _is_variable(value, name):
         return
@@ -132,6 +140,49 @@ def _bare(match: Match, span: Span, name: str) -> Iterator[Span]:
     end = span.start + len(value)
     if directly or not _is_prose(value, name, _is_last(match.string, span.start, end)):
         yield Span(span.start, end)
+
+
+def _container(text: str, start: int) -> Iterator[Span]:
+    """``"password": {"a": "…"}`` in what is no JSON (any more): cut short, in a sentence, a repr.
+
+    A tree is not read here, so all that the brackets hold goes; to the end where they stay open.
+    """
+    depth, at, holds_value = 0, start, False
+    while at < len(text):
+        token = _TOKEN.search(text, at)
+        if token is None:
+            break
+        at = token.end()
+        if token[0] in "{[(":
+            depth += 1
+        elif token[0] in "}])":
+            depth -= 1
+        elif token[1] is None:
+            holds_value = True
+        else:
+            begins, at = at, _after_quote(text, token)
+            is_name = text[at : at + 3].lstrip()[:1] == ":"
+            value = text[begins:at].rstrip(_QUOTES)
+            holds_value = holds_value or (not is_name and _is_secret_value(value))
+        if depth == 0:
+            break
+    if depth:
+        at = len(text)
+    if holds_value:
+        yield Span(start, at)
+
+
+def _after_quote(text: str, opening: re.Match[str]) -> int:
+    """Find where a quoted text ends: at the same quote, behind as many backslashes.
+
+    Each level of JSON inside a string doubles the backslashes of what it writes and adds one to
+    a quote: a quote that is written with n of them is 2n+1 further in, and a backslash 2n+2.
+    """
+    level = len(opening[0]) - 1
+    for quote in _ENDS[opening[0][-1]].finditer(text, opening.end()):
+        if (len(quote[0]) - 1) % (2 * level + 2) == level:
+            return quote.end()
+    return len(text)
 
 
 def _is_prose(value: str, name: str, is_last: bool) -> bool:

@@ -75,7 +75,7 @@ _FACT_KEYS = (
     "error.type exception.type exception.escaped http.request.method http.response.status_code "
     "http.route http.method http.status_code rpc.* db.system* db.operation* db.collection.name "
     "server.address server.port network.* thread.* code.* mcp.method.name mcp.session.id "
-    "input.mime_type output.mime_type"
+    "input.mime_type output.mime_type span.name"
 )
 
 

@@ -19,7 +19,7 @@ from otelchain.redaction.places import Place, matches_any
 from otelchain.redaction.policy_rule import NAME, PolicyRule, one_of, pattern_rule
 from otelchain.redaction.policy_rule import checked as checked_rule
 from otelchain.redaction.presets import DETECTORS, OPTIONAL_DETECTORS, PERSONAL_FAMILIES, RULE_NAMES
-from otelchain.redaction.replacing import ACTIONS, KEEP, Action
+from otelchain.redaction.replacing import ACTIONS, KEEP, MASK, Action
 from otelchain.redaction.rules import Rule
 from otelchain.redaction.trees import PHONE, SECRET
 
@@ -122,7 +122,7 @@ class Policy:
         for number, rule in enumerate(self.rules):
             if rule.action == "partial":
                 names = self._selected[number] or {name_of(number, rule)}
-                partial.update(dict.fromkeys(names, rule.keep_last))
+                partial.update(dict.fromkeys(names, _shown(rule)))
         return partial
 
     @property
@@ -201,7 +201,7 @@ class Policy:
         if rule.action is None:
             return self.action
         return (
-            Action(rule.action, rule.keep_last) if rule.action == "partial" else Action(rule.action)
+            Action(rule.action, _shown(rule)) if rule.action == "partial" else Action(rule.action)
         )
 
     def _keys(self, applying: tuple[int, ...]) -> list[KeysRule]:
@@ -268,8 +268,12 @@ def _applies(rule: PolicyRule, place: Place | None) -> bool:
         return True
     if place is None:
         return rule.action != "keep"
-    in_place = not rule.places or place.name in rule.places
+    in_place = rule.places is None or place.name in rule.places
     return in_place and (not rule.attributes or matches_any(rule.attributes, place.key))
+
+
+def _shown(rule: PolicyRule) -> int:
+    return MASK.keep_last if rule.keep_last is None else rule.keep_last
 
 
 def _but_not(is_named: IsSensitive, kept: tuple[IsSensitive, ...]) -> IsSensitive:

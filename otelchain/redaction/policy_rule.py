@@ -66,12 +66,14 @@ class PolicyRule:
         "`mask`, `hash`, `partial`, `remove`, `withhold` (by its size, and hash where there is a "
         "key) or `keep`. Default: the policy's.",
     )
-    keep_last: int = _entry(
-        4, "Letters and digits that `partial` shows, 1 to 8; never more than half of the value."
+    keep_last: int | None = _entry(
+        None,
+        "Letters and digits that `partial` shows, 1 to 8, 4 when left out; never more than half "
+        "of the value.",
     )
-    places: Sequence[str] = _entry((), "Only there; everywhere when left out.")
-    attributes: Sequence[str] = _entry(
-        (), "Only in attributes with such a key: `gen_ai.*`, `http.url`."
+    places: Sequence[str] | None = _entry(None, "Only there; everywhere when left out.")
+    attributes: Sequence[str] | None = _entry(
+        None, "Only in attributes with such a key: `gen_ai.*`, `http.url`."
     )
     keep_secrets: bool = _entry(
         False,
@@ -92,11 +94,13 @@ def checked(rule: PolicyRule) -> PolicyRule:
     if len(kinds) != 1:
         found = f"it has {' and '.join(kinds)}" if kinds else "it has none"
         raise RedactionPolicyError(f"a rule needs exactly one of {', '.join(KINDS)}; {found}")
-    for entry in ("detectors", "keys", "paths", "places", "attributes"):
+    for entry in ("detectors", "keys", "paths"):
         check_texts(entry, getattr(rule, entry))
+    for entry in ("places", "attributes"):
+        _check_where(entry, getattr(rule, entry))
     _check_name(rule, kinds[0])
     _check_action(rule, kinds[0])
-    for place in rule.places:
+    for place in rule.places or ():
         one_of("place", place, PLACES)
     for path in rule.paths:
         paths.parse(path)
@@ -125,8 +129,22 @@ def _check_action(rule: PolicyRule, kind: str) -> None:
         raise RedactionPolicyError('keep_secrets goes with paths and action "keep"')
     if type(rule.keep_secrets) is not bool:
         raise RedactionPolicyError(f"keep_secrets must be true or false, not {rule.keep_secrets!r}")
+    if rule.keep_last is None:
+        return
+    if rule.action != "partial":
+        raise RedactionPolicyError('keep_last goes with action "partial"; leave it out')
     if type(rule.keep_last) is not int or not 1 <= rule.keep_last <= MAX_KEPT:
         raise RedactionPolicyError(f"keep_last must be 1 to {MAX_KEPT}, not {rule.keep_last!r}")
+
+
+def _check_where(entry: str, texts: Sequence[str] | None) -> None:
+    if texts is None:
+        return
+    check_texts(entry, texts)
+    if not texts:
+        raise RedactionPolicyError(
+            f"{entry} is empty, so the rule would apply nowhere; leave it out for everywhere"
+        )
 
 
 def check_texts(entry: str, texts: Iterable[Any]) -> None:

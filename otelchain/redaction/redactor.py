@@ -142,6 +142,10 @@ class Redactor:
         """
         return self._anywhere.text(text, tally)
 
+    def beginning(self, text: str) -> str:
+        """Do as `text` does with the beginning of a text that is about to be cut."""
+        return self._anywhere.beginning(text)
+
     def value(self, tree: Any, tally: Tally | None = None) -> Any:
         """Give a JSON-like tree without what the policy finds.
 

@@ -106,7 +106,7 @@ class OwnTokens:
             rf"\[REDACTED:(?:{known})\]",
             rf"<redaction failed: (?:{known})>",
             rf"\[(?:{known}):{hashed}\]",
-            rf"\[withheld: [0-9]{{1,9}} bytes(?:, {hashed})?\]",
+            rf"\[withheld: (?:about )?[0-9]{{1,15}} bytes(?:, {hashed})?\]",
         ]
         shapes += [rf"\[{re.escape(name)}:\*\*\*\w{{{n}}}\]" for name, n in partial.items()]
         self._pattern = re.compile("|".join(shapes))

@@ -141,6 +141,18 @@ class Scrubber:
             return Attribute(name, walk.value(value, above))
         return Attribute(name, walk.leaf(value, above))
 
+    def withheld(self, text: str | None, about_bytes: int) -> str:
+        """Name a value by its size, and its hash where there is a key; see `withholds`.
+
+        Args:
+            text: Its whole; None where that is too large to be written.
+            about_bytes: An estimate of its size, for then.
+        """
+        found = Tally()
+        instead = Pass(self._rules, found).withheld(text, about_bytes, self._root)
+        self._count(found, None)
+        return instead
+
     def _redacted(self, text: str, found: Tally) -> str:
         try:
             if not isinstance(text, str):

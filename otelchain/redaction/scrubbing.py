@@ -117,6 +117,16 @@ class Pass:
         text = json.dumps(node, ensure_ascii=False, separators=(",", ":"), default=repr)
         return self._replaced(text, rule.rule, rule)
 
+    def withheld(self, text: str | None, about_bytes: int, above: Above) -> str:
+        """Give the size of a value that is withheld whole: of its text, else about that many."""
+        rule = self._path_rule(above)
+        if rule is None:
+            return self._unknown()
+        if text is not None:
+            return self._replaced(text, rule.rule, rule)
+        self.tally.found(rule.rule, 0, about_bytes)
+        return f"[withheld: about {about_bytes} bytes]"
+
     def below(self, above: Above, name: str, *, is_text: bool) -> Above:
         """Give what holds below an entry of a dict."""
         return self.rules.below(above, name, is_text)

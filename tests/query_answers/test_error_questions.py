@@ -2,8 +2,10 @@
 
 import pytest
 
-from golden_runs import errors, lost, sessions
+from golden_runs import MINUTE_MS, errors, lost, sessions
 from golden_store import T1, T2, T3, T4, T5, GoldenStore, at, spans
+
+NOW = at(10 * MINUTE_MS).isoformat()
 
 
 def filled(*themes: object) -> GoldenStore:
@@ -116,7 +118,7 @@ def test_how_many_errors_make_a_session_worth_showing(chats: GoldenStore) -> Non
 
 
 def test_runs_that_never_ended_are_found(parts: GoldenStore) -> None:
-    rows = parts.ask("unfinished-runs", service="shop")
+    rows = parts.ask("unfinished-runs", service="shop", now=NOW)
 
     assert spans(rows) == ["abandoned", "killed"]
     assert rows[1] == {
@@ -136,8 +138,8 @@ def test_runs_that_never_ended_are_found(parts: GoldenStore) -> None:
 
 
 def test_a_run_that_has_just_started_is_not_unfinished(parts: GoldenStore) -> None:
-    assert "just-started" in spans(parts.ask("unfinished-runs", min_quiet="299999ms"))
-    assert "just-started" not in spans(parts.ask("unfinished-runs", min_quiet="5m"))
+    assert "just-started" in spans(parts.ask("unfinished-runs", min_quiet="299999ms", now=NOW))
+    assert "just-started" not in spans(parts.ask("unfinished-runs", min_quiet="5m", now=NOW))
 
 
 def test_runs_whose_parent_is_not_stored_are_orphans(parts: GoldenStore) -> None:
