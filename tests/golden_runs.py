@@ -470,9 +470,16 @@ def graphs(store: GoldenStore) -> None:
     store.add(T4, "sequence-1", "a-sequence", name="gpt-4o", start_ms=1, **down, **backup)
     store.add(T4, "sequence-2", "a-sequence", name="claude", start_ms=2, **backup)
     store.add(T5, "childless", **choice, **backup)
-    store.add(T5, "named", name="ask", start_ms=50, fallback_index=1, **backup)
-    store.add(T5, "named-1", "named", name="gpt-4o", start_ms=51, **down, **backup)
-    store.add(T5, "named-2", "named", name="claude", start_ms=52, **backup)
+    said = {"otelchain.fallback.name": "ChatAnthropic"}
+    store.add(T5, "named", name="ask", start_ms=50, fallback_index=1, attributes=said, **backup)
+    store.add(T5, "named-1", "named", name="ask", start_ms=51, **down, **backup)
+    store.add(T5, "named-2", "named", name="ask", start_ms=52, **backup)
+    # What was tried is lost, or was only cancelled.
+    store.add(T5, "alone", name="ask", start_ms=40, fallback_index=1, attributes=said, **backup)
+    store.add(T4, "hasty", name="ask", start_ms=30, fallback_index=2, **backup)
+    store.add(T4, "hasty-1", "hasty", name="gpt-4o", start_ms=31, status="cancelled", **backup)
+    store.add(T4, "hasty-2", "hasty", name="gpt-5", start_ms=32, **down, **backup)
+    store.add(T4, "hasty-3", "hasty", name="claude", start_ms=33, **backup)
     # A chain inside the first choice that failed and went on is no fallback.
     store.add(T5, "said-first", start_ms=60, fallback_index=0, **choice, **backup)
     store.add(T5, "said-1", "said-first", name="a", start_ms=61, **down, **backup)
@@ -629,7 +636,15 @@ def arrivals(store: GoldenStore) -> None:
     store.reject("trace_id has 3 bytes instead of 16", received_ms=3, trace_id="cccccc")
     store.reject("span_id is all zero", received_ms=4, service_name="bank", trace_id="dd")
     store.reject("attribute values nested too deep", received_ms=5, service_name=None)
-    store.reject("span_id is all zero", received_ms=6, signal="logs")  # a log record
+    store.add_log("log-1", at_ms=10, delay_ms=5)
+    store.add_log("log-2", at_ms=20, delay_ms=7, dropped_attributes_count=1)
+    store.add_log("no-time", record_time_unix_nano=0, service_name="calm")
+    for number, delay_ms in enumerate((10, 20, 61_000)):
+        store.add_point(f"point-{number}", at_ms=number, delay_ms=delay_ms, service_name="bank")
+    store.add_point("ahead", at_ms=9, delay_ms=-9, service_name="ahead")
+    store.reject("body nested too deep", received_ms=6, signal="logs", name="gen_ai.choice")
+    store.reject("span_id is all zero", received_ms=7, signal="logs")
+    store.reject("time_unix_nano is negative", received_ms=8, signal="metrics", name="requests")
 
 
 THEMES: tuple[Callable[[GoldenStore], None], ...] = (

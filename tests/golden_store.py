@@ -25,7 +25,22 @@ _ARROW_TYPES = {
     "BIGINT": pa.int64(),
     "INTEGER": pa.int32(),
     "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "UBIGINT": pa.uint64(),
     "VARCHAR[]": pa.list_(pa.string()),
+    "DOUBLE[]": pa.list_(pa.float64()),
+    "UBIGINT[]": pa.list_(pa.uint64()),
+}
+_AROUND: Row = {
+    "attributes": "{}",
+    "scope_name": "otelchain",
+    "scope_version": "",
+    "scope_attributes": "{}",
+    "scope_dropped_attributes_count": 0,
+    "scope_schema_url": "",
+    "resource_attributes": "{}",
+    "resource_dropped_attributes_count": 0,
+    "resource_schema_url": "",
 }
 
 
@@ -125,6 +140,46 @@ class GoldenStore:
             self._pending += 1
             table, row["row_id"] = "pending_spans", -self._pending
         self._waiting.setdefault(table, []).append(row)
+
+    def add_log(self, record: str, *, at_ms: int = 0, delay_ms: int = 0, **columns: Any) -> None:
+        time = TEN_O_CLOCK_UNIX_NANO + at_ms * 10**6
+        row: Row = {
+            **_AROUND,
+            "record_id": record,
+            "record_time_unix_nano": time,
+            "time_unix_nano": time,
+            "observed_time_unix_nano": time,
+            "severity_number": 9,
+            "severity_text": "",
+            "event_name": "",
+            "dropped_attributes_count": 0,
+            "flags": 0,
+            "service_name": "shop",
+            "received_time_unix_nano": time + delay_ms * 10**6,
+            **columns,
+        }
+        self._waiting.setdefault("logs", []).append(row)
+
+    def add_point(self, record: str, *, at_ms: int = 0, delay_ms: int = 0, **columns: Any) -> None:
+        time = TEN_O_CLOCK_UNIX_NANO + at_ms * 10**6
+        row: Row = {
+            **_AROUND,
+            "record_id": record,
+            "name": "requests",
+            "description": "",
+            "unit": "1",
+            "metadata": "{}",
+            "kind": "gauge",
+            "start_time_unix_nano": 0,
+            "time_unix_nano": time,
+            "flags": 0,
+            "value_int": 1,
+            "exemplars": "[]",
+            "service_name": "shop",
+            "received_time_unix_nano": time + delay_ms * 10**6,
+            **columns,
+        }
+        self._waiting.setdefault("metric_points", []).append(row)
 
     def reject(self, reason: str, *, received_ms: int = 0, **columns: Any) -> None:
         received = TEN_O_CLOCK_UNIX_NANO + received_ms * 10**6

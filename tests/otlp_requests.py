@@ -1,5 +1,6 @@
 """OTLP requests for tests, with every field of a span set to something to look for."""
 
+import base64
 import itertools
 from typing import Any
 
@@ -106,3 +107,29 @@ def field(number: int, payload: bytes) -> bytes:
         size += bytes([length & 0x7F | 0x80])
         length >>= 7
     return bytes([number << 3 | 2]) + size + bytes([length]) + payload
+
+
+def rebuilt(tree: Any) -> AnyValue:
+    """Read the JSON of collector/README.md back into an AnyValue."""
+    value = AnyValue()
+    if isinstance(tree, bool):
+        value.bool_value = tree
+    elif isinstance(tree, str):
+        value.string_value = tree
+    elif isinstance(tree, int):
+        value.int_value = tree
+    elif isinstance(tree, float):
+        value.double_value = tree
+    elif isinstance(tree, list):
+        value.array_value.values.extend(map(rebuilt, tree))
+        value.array_value.SetInParent()
+    elif isinstance(tree, dict) and tree.keys() == {"@bytes"}:
+        value.bytes_value = base64.b64decode(tree["@bytes"])
+    elif isinstance(tree, dict) and tree.keys() == {"@double"}:
+        value.double_value = float(tree["@double"])
+    elif isinstance(tree, dict):
+        value.kvlist_value.SetInParent()
+        for key, item in tree.items():
+            plain = key[1:] if key.startswith("@") else key
+            value.kvlist_value.values.add(key=plain, value=rebuilt(item))
+    return value

@@ -1,9 +1,7 @@
 """AnyValue to JSON: the table in collector/README.md, case by case."""
 
-import base64
 import json
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
 from otelchain_collector.anyvalue import attributes_of, to_json, value_of
+from otlp_requests import rebuilt
 
 every_kind = pytest.mark.parametrize(
     ("value", "expected"),
@@ -104,33 +103,6 @@ def test_decoded_values_are_what_the_normaliser_expects() -> None:
 
 
 # --- back again: what the table says is enough to rebuild every value --------------------------
-
-
-def rebuilt(tree: Any) -> AnyValue:
-    """Read the JSON of collector/README.md back into an AnyValue."""
-    value = AnyValue()
-    if isinstance(tree, bool):
-        value.bool_value = tree
-    elif isinstance(tree, str):
-        value.string_value = tree
-    elif isinstance(tree, int):
-        value.int_value = tree
-    elif isinstance(tree, float):
-        value.double_value = tree
-    elif isinstance(tree, list):
-        value.array_value.values.extend(map(rebuilt, tree))
-        value.array_value.SetInParent()
-    elif isinstance(tree, dict) and tree.keys() == {"@bytes"}:
-        value.bytes_value = base64.b64decode(tree["@bytes"])
-    elif isinstance(tree, dict) and tree.keys() == {"@double"}:
-        value.double_value = float(tree["@double"])
-    elif isinstance(tree, dict):
-        value.kvlist_value.SetInParent()
-        for key, item in tree.items():
-            plain = key[1:] if key.startswith("@") else key
-            value.kvlist_value.values.add(key=plain, value=rebuilt(item))
-    return value
-
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 keys = texts | st.sampled_from(["@bytes", "@double", "@@bytes", "@", "", "a.b"])

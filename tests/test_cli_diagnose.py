@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from otelchain_queries import load
 from stored_runs import asked
 
 DAY = ("--since", "2026-11-30")
+DAY_MS = 24 * 60 * 60 * 1_000
+RED = "6" * 32
 
 
 @pytest.fixture(name="database", scope="module")
@@ -22,6 +25,8 @@ def _database(tmp_path_factory: pytest.TempPathFactory) -> str:
     store = GoldenStore(path)
     errors(store)
     store.add(T3, "docs", "t3-root", name="docs", kind="retriever", document_count=0, start_ms=50)
+    # Of another day.
+    store.add(RED, "a", name="\x1b[31mred", status="error", error_type="E", start_ms=-DAY_MS)
     store.connection.close()
     return str(path)
 
@@ -29,13 +34,26 @@ def _database(tmp_path_factory: pytest.TempPathFactory) -> str:
 def diagnosed(database: str, *arguments: str) -> list[str]:
     result = asked("diagnose", *arguments, "--database", database)
     assert (result.returncode, result.stderr) == (0, b"")
-    # The golden runs are older from hour to hour.
-    told = re.sub(r"(not ended since) [0-9.]+ \w+", r"\1 …", result.stdout.decode())
-    return told.splitlines()
+    return told(result)
 
 
-def test_findings_are_told_in_order_of_weight(database: str) -> None:
-    assert diagnosed(database, *DAY) == [
+def told(result: "subprocess.CompletedProcess[bytes]") -> list[str]:
+    """The golden runs are older from hour to hour."""
+    return re.sub(
+        r"(not ended since) [0-9.]+ \w+", r"\1 …", result.stdout.decode()
+    ).splitlines()
+
+
+@pytest.fixture(name="for_a_script", scope="module")
+def _for_a_script(database: str) -> "subprocess.CompletedProcess[bytes]":
+    return asked("diagnose", *DAY, "--exit-code", "--database", database)
+
+
+def test_findings_are_told_in_order_of_weight(
+    for_a_script: "subprocess.CompletedProcess[bytes]",
+) -> None:
+    assert for_a_script.stderr == b""
+    assert told(for_a_script) == [
         "search failed 3 times with TimeoutError; the whole trace failed with it once.",
         f"  look: otelchain show {T3}",
         "divide ended as handled_error once where the whole trace ended well all the same.",
@@ -55,15 +73,6 @@ def test_findings_are_told_in_order_of_weight(database: str) -> None:
     ]
 
 
-def test_one_trace_is_told_alone(database: str) -> None:
-    lines = diagnosed(database, T1)
-
-    assert lines == [
-        "search failed once with TimeoutError; the whole trace failed with it once.",
-        f"  look: otelchain show {T1}",
-    ]
-
-
 def test_no_more_findings_of_a_query_than_wanted_are_told(database: str) -> None:
     lines = diagnosed(database, *DAY, "--each", "1")
 
@@ -73,7 +82,7 @@ def test_no_more_findings_of_a_query_than_wanted_are_told(database: str) -> None
     assert lines[place + 2] == "  2 more: otelchain query unseen-errors"
 
 
-def test_findings_as_json_have_their_weight_and_query(database: str) -> None:
+def test_one_trace_is_told_alone_and_as_json_with_weight_and_query(database: str) -> None:
     found = json.loads("\n".join(diagnosed(database, T1, "--format", "json")))
 
     finding = load("first-causes").finding
@@ -89,17 +98,14 @@ def test_findings_as_json_have_their_weight_and_query(database: str) -> None:
     ]
 
 
-def test_a_script_learns_from_the_exit_code_whether_there_is_a_finding(database: str) -> None:
-    def code(*arguments: str) -> int:
-        return asked("diagnose", *arguments, "--exit-code", "--database", database).returncode
+def test_a_script_learns_from_the_exit_code_whether_there_is_a_finding(
+    database: str, for_a_script: "subprocess.CompletedProcess[bytes]"
+) -> None:
+    nothing = ("--since", "2027-01-01", "--exit-code", "--database", database)
 
-    assert code(*DAY) == 1
-    assert code("--since", "2027-01-01") == 0
+    result = asked("diagnose", *nothing)
 
-
-def test_nothing_found_is_said_on_standard_error(database: str) -> None:
-    result = asked("diagnose", "--since", "2027-01-01", "--database", database)
-
+    assert for_a_script.returncode == 1
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"nothing found\n")
 
 
@@ -129,7 +135,9 @@ def test_a_collector_tells_the_same(
     assert len({finding["query"] for finding in found}) >= 20
 
 
-def test_a_query_of_the_users_own_tells_its_findings_too(database: str, tmp_path: Path) -> None:
+def test_queries_of_the_users_own_tell_their_findings_too_and_a_broken_one_costs_only_its_own(
+    database: str, tmp_path: Path
+) -> None:
     tmp_path.joinpath("agents.sql").write_text(
         "-- title: Agents\n-- description: d\n-- why: w\n"
         "-- finding: {agents} agents ran.\n-- weight: 100\n"
@@ -137,13 +145,6 @@ def test_a_query_of_the_users_own_tells_its_findings_too(database: str, tmp_path
         "SELECT count(*) AS agents FROM runs WHERE name = 'agent'\n"
         "AND start_time >= $since::TIMESTAMP_NS AND $service = ''"
     )
-
-    assert diagnosed(database, *DAY, "--queries-dir", str(tmp_path))[0] == "4 agents ran."
-
-
-def test_a_query_that_cannot_be_answered_costs_only_its_own_findings(
-    database: str, tmp_path: Path
-) -> None:
     tmp_path.joinpath("broken.sql").write_text(
         "-- title: Broken\n-- description: d\n-- why: w\n-- finding: {x}\n-- weight: 1\n"
         "-- param: since = 1970-01-01  from\n-- param: service =   of\n"
@@ -154,15 +155,13 @@ def test_a_query_that_cannot_be_answered_costs_only_its_own_findings(
 
     assert result.returncode == 0
     assert result.stderr.startswith(b"broken was not answered: Binder Error")
-    assert result.stdout.startswith(b"search failed 3 times")
+    lines = result.stdout.decode().splitlines()
+    assert lines[0] == "4 agents ran."
+    assert lines[1].startswith("search failed 3 times")
 
 
-def test_what_is_told_obeys_no_escape_sequence(tmp_path: Path) -> None:
-    store = GoldenStore(tmp_path / "x.duckdb")
-    store.add(T1, "a", name="\x1b[31mred", kind="retriever", status="error", error_type="E")
-    store.connection.close()
-
-    lines = diagnosed(str(tmp_path / "x.duckdb"), *DAY)
+def test_what_is_told_obeys_no_escape_sequence(database: str) -> None:
+    lines = diagnosed(database, RED)
 
     assert "\x1b" not in "".join(lines)
     assert any("red" in line for line in lines)

@@ -183,9 +183,7 @@ def answer_query(
     bound = query.bind(values)
     guard(connection)
     with _reading(connection, max_seconds):
-        tree = syntax_tree(connection, query.sql)
-        check_tree(tree)
-        check_values(connection, query.name, tree, bound)
+        check_values(connection, query.name, _checked(connection, query.sql), bound)
         limit = _limit(bound)
         if limit is not None:
             # One row more tells whether the query's own limit cut something off.
@@ -282,15 +280,35 @@ _FORMS: Final = {
 }
 
 
+# What was found about the text of a query; it is the same at every asking, and takes milliseconds.
+_known_casts: dict[str, frozenset[tuple[str, str]]] = {}
+_MOST_KNOWN: Final = 500
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, sql: str) -> frozenset[tuple[str, str]]:
+    """Return the casts of a query that only reads; raises as `check_tree` does."""
+    casts = _known_casts.get(sql)
+    if casts is None:
+        tree = syntax_tree(connection, sql)
+        check_tree(tree)
+        if len(_known_casts) >= _MOST_KNOWN:
+            _known_casts.clear()
+        casts = _known_casts[sql] = casts_in(tree)
+    return casts
+
+
 def check_values(
-    connection: duckdb.DuckDBPyConnection, query: str, tree: Any, values: Mapping[str, str]
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    casts: frozenset[tuple[str, str]],
+    values: Mapping[str, str],
 ) -> None:
     """Refuse a value that the cast of its parameter would refuse, by the parameter's name.
 
     Raises:
         QueryFailed: The first such value.
     """
-    for name, kind in sorted(set(_casts(tree))):
+    for name, kind in sorted(casts):
         if kind not in _FORMS or name not in values:
             continue
         fits = f"SELECT TRY_CAST($value AS {kind}) IS NOT NULL"
@@ -298,12 +316,15 @@ def check_values(
             raise QueryFailed(f"{query}: {name} must be {_FORMS[kind]}, not {values[name]!r}")
 
 
-def _casts(tree: Any) -> Iterator[tuple[str, str]]:
-    """Yield (parameter, type) for each ``$parameter::type``."""
-    for node in walk(tree):
-        child = node.get("child")
-        if node.get("class") == "CAST" and child and child["class"] == "PARAMETER":
-            yield str(child["identifier"]), _cast_type(node)
+def casts_in(tree: Any) -> frozenset[tuple[str, str]]:
+    """Return (parameter, type) for each ``$parameter::type``."""
+    return frozenset(
+        (str(node["child"]["identifier"]), _cast_type(node))
+        for node in walk(tree)
+        if node.get("class") == "CAST"
+        and node.get("child")
+        and node["child"]["class"] == "PARAMETER"
+    )
 
 
 def _cast_type(cast: dict[str, Any]) -> str:

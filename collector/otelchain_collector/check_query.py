@@ -7,7 +7,7 @@ from typing import Final
 
 import duckdb
 
-from otelchain_collector.answers import check_values
+from otelchain_collector.answers import casts_in, check_values
 from otelchain_collector.guard import QueryFailed, check_tree, guard, one_line, syntax_tree
 from otelchain_collector.schema import migrate
 from otelchain_queries import Query, QueryError, parse
@@ -51,7 +51,7 @@ def _problems(connection: duckdb.DuckDBPyConnection, query: Query, file_name: st
         yield from wrong
         return
     try:
-        check_values(connection, PurePath(query.name).name, tree, query.bind({}))
+        check_values(connection, PurePath(query.name).name, casts_in(tree), query.bind({}))
         answer = connection.execute(query.sql, query.bind({}) or None)
         columns = [column[0] for column in answer.description or ()]
         answer.fetchall()

@@ -1,5 +1,5 @@
 -- title: Fallbacks used
--- description: Runs of RunnableWithFallbacks that ended well although their first choice failed, newest first: what failed, with which error, and what answered instead. Where a span does not say that it is such a run, it is known by its name, and one that was given another name is not recognised.
+-- description: Runs of RunnableWithFallbacks that ended well although their first choice failed, newest first: what failed, with which error, and what answered instead. What it says itself counts first; where a span does not say that it is such a run, it is known by its name, and one that was given another name is not recognised.
 -- why: A fallback keeps the answers coming while the first choice is down; somebody should know.
 -- example: otelchain query fallbacks --since 24h
 -- next: 'otelchain query first-causes' counts the errors of the first choice; 'otelchain query token-use' shows what the fallback costs.
@@ -11,7 +11,7 @@
 -- param: service =   only runs of this service; empty for every service
 -- param: limit = 100  number of rows to show
 WITH parents AS (
-    SELECT row_id, trace_id, span_id
+    SELECT row_id, trace_id, span_id, start_time_unix_nano, fallback_index
     FROM runs
     WHERE status = 'ok'
         AND coalesce(fallback_index > 0, starts_with(name, 'RunnableWithFallbacks'))
@@ -34,20 +34,31 @@ children AS (
     GROUP BY parents.row_id
 ),
 picked AS (
-    SELECT * FROM children WHERE first_status = 'error'
+    SELECT parents.row_id, children.* EXCLUDE (row_id)
+    FROM parents
+    LEFT JOIN children USING (row_id)
+    WHERE fallback_index > 0 OR first_status = 'error'
+    ORDER BY parents.start_time_unix_nano DESC, parents.trace_id, parents.span_id
+    LIMIT $limit::BIGINT
+),
+said AS (
+    -- Where the run has a name of its own, LangChain gives it to its alternatives too.
+    SELECT picked.row_id, spans.attributes ->> 'otelchain.fallback.name' AS used_name
+    FROM picked
+    JOIN spans ON spans.rowid = picked.row_id
 )
 SELECT
     run.trace_id,
     run.span_id,
     run.name,
     picked.failed_name,
-    picked.used_name,
-    picked.failed_count,
+    coalesce(nullif(picked.used_name, run.name), said.used_name, picked.used_name) AS used_name,
+    coalesce(picked.failed_count, 0) AS failed_count,
     picked.error_type,
     run.duration_ms,
     run.start_time,
     run.service_name
 FROM picked
 JOIN runs AS run USING (row_id)
-ORDER BY run.start_time_unix_nano DESC, run.trace_id, run.span_id
-LIMIT $limit::BIGINT;
+LEFT JOIN said USING (row_id)
+ORDER BY run.start_time_unix_nano DESC, run.trace_id, run.span_id;

@@ -11,33 +11,52 @@
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
 -- param: limit = 100  number of rows to show
-WITH stopped AS (
+WITH candidates AS (
+    SELECT rowid AS row_id
+    FROM spans
+    WHERE run_status = 'interrupted'
+        AND dialect = 'otelchain'
+        AND run_type IN ('chain', 'agent')
+        AND langgraph_node IS NULL
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+        AND ($service = '' OR service_name = $service)
+        AND ($trace_id = '' OR trace_id = $trace_id)
+),
+stopped AS (
     SELECT *
     FROM (
         SELECT
-            rowid AS row_id,
-            trace_id,
-            span_id,
-            run_name,
-            service_name,
-            start_time_unix_nano,
-            end_time_unix_nano,
-            attributes ->> 'otelchain.interrupt.checkpoint_id' AS checkpoint_id,
-            attributes ->> 'langgraph.thread_id' AS thread_id
-        FROM spans
-        WHERE run_status = 'interrupted'
-            AND dialect = 'otelchain'
-            AND run_type IN ('chain', 'agent')
-            AND langgraph_node IS NULL
-            AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
-            AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
-            AND ($service = '' OR service_name = $service)
-            AND ($trace_id = '' OR trace_id = $trace_id)
+            row_id,
+            spans.trace_id,
+            spans.span_id,
+            spans.run_name,
+            spans.service_name,
+            spans.start_time_unix_nano,
+            spans.end_time_unix_nano,
+            spans.attributes ->> 'otelchain.interrupt.checkpoint_id' AS checkpoint_id,
+            spans.attributes ->> 'langgraph.thread_id' AS thread_id
+        FROM candidates
+        JOIN spans ON spans.rowid = candidates.row_id
     )
     WHERE thread_id IS NOT NULL
+    ORDER BY start_time_unix_nano DESC, trace_id, span_id
+    -- All of these are shown, unless those that were answered are to be left out.
+    LIMIT if($waiting::BOOLEAN, 9_223_372_036_854_775_807, $limit::BIGINT)
+),
+later_rows AS (
+    -- Runs that may go on from them; a thread's runs have a session, though not always the same.
+    SELECT rowid AS row_id
+    FROM spans, (SELECT min(end_time_unix_nano) AS unix_nano FROM stopped) AS first_end
+    WHERE dialect = 'otelchain'
+        AND run_type IN ('chain', 'agent')
+        AND langgraph_node IS NULL
+        AND session_id IS NOT NULL
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND start_time_unix_nano >= first_end.unix_nano
+        AND run_name IN (SELECT run_name FROM stopped)
 ),
 later AS (
-    -- Runs that may go on from them; a thread's runs have a session, though not always the same.
     SELECT
         trace_id,
         span_id,
@@ -52,9 +71,9 @@ later AS (
         facts[4] IS NOT NULL AS addressed
     FROM (
         SELECT
-            *,
+            spans.*,
             json_extract_string(
-                attributes,
+                spans.attributes,
                 [
                     'langgraph.thread_id',
                     'otelchain.resume.checkpoint_id',
@@ -62,13 +81,9 @@ later AS (
                     'langgraph.checkpoint_id'
                 ]
             ) AS facts
-        FROM spans
+        FROM later_rows
+        JOIN spans ON spans.rowid = later_rows.row_id
     )
-    WHERE dialect = 'otelchain'
-        AND run_type IN ('chain', 'agent')
-        AND langgraph_node IS NULL
-        AND session_id IS NOT NULL
-        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
 ),
 answers AS (
     SELECT

@@ -11,21 +11,43 @@
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
 -- param: limit = 100  number of rows to show
-WITH known AS (
-    -- Hashes, since the ids of ten million runs take a gigabyte. Two of them share one with a
-    -- probability of 3 in a million; then an orphan may be left out.
-    SELECT DISTINCT hash(trace_id, span_id) AS key FROM runs
-),
-orphans AS (
-    SELECT row_id, trace_id, span_id, dialect, start_time_unix_nano
+WITH children AS (
+    SELECT row_id, trace_id, span_id, parent_span_id, start_time_unix_nano
     FROM runs
-    ANTI JOIN known ON known.key = hash(runs.trace_id, runs.parent_span_id)
     WHERE parent_span_id IS NOT NULL
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
         AND ($service = '' OR service_name = $service)
         AND ($trace_id = '' OR trace_id = $trace_id)
         AND ($phantoms::BOOLEAN OR dialect <> 'langsmith')
+),
+near AS (
+    -- Nearly every parent is of the same time, so few have to be looked for in the whole store.
+    -- Hashes, since the ids of ten million runs take a gigabyte. Two of them share one with a
+    -- probability of 3 in a million; then an orphan may be left out.
+    SELECT DISTINCT hash(trace_id, span_id) AS key
+    FROM runs
+    WHERE start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+),
+suspects AS (
+    SELECT children.*
+    FROM children
+    ANTI JOIN near ON near.key = hash(children.trace_id, children.parent_span_id)
+),
+elsewhere AS (
+    SELECT run.trace_id, run.span_id
+    FROM suspects
+    JOIN runs AS run
+        ON run.trace_id = suspects.trace_id AND run.span_id = suspects.parent_span_id
+    WHERE run.start_time_unix_nano < epoch_ns($since::TIMESTAMP_NS)
+        OR run.start_time_unix_nano >= epoch_ns($until::TIMESTAMP_NS)
+),
+orphans AS (
+    SELECT row_id
+    FROM suspects
+    ANTI JOIN elsewhere
+        ON elsewhere.trace_id = suspects.trace_id AND elsewhere.span_id = suspects.parent_span_id
     ORDER BY start_time_unix_nano DESC, trace_id, span_id
     LIMIT $limit::BIGINT
 )

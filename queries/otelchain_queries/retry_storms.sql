@@ -54,9 +54,19 @@ storms AS (
         service_name
     FROM runs
     JOIN families USING (trace_id, parent_span_id, name)
-    WHERE families.task IS NULL OR families.task = runs.langgraph_checkpoint_ns
+    WHERE (families.task IS NULL OR families.task = runs.langgraph_checkpoint_ns)
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
     GROUP BY trace_id, parent_span_id, name, families.task, service_name
     HAVING attempts >= $min_attempts::BIGINT
+    ORDER BY attempts DESC, start_unix_nano DESC, trace_id, name
+    LIMIT $limit::BIGINT
+),
+parents AS (
+    SELECT storms.trace_id, storms.parent_span_id, any_value(run.name) AS name
+    FROM storms
+    JOIN runs AS run
+        ON run.trace_id = storms.trace_id AND run.span_id = storms.parent_span_id
+    GROUP BY storms.trace_id, storms.parent_span_id
 )
 SELECT
     storms.trace_id,
@@ -68,10 +78,9 @@ SELECT
     storms.lost_ms,
     make_timestamp_ns(storms.start_unix_nano) AS start_time,
     storms.error_type,
-    parent.name AS parent_name,
+    parents.name AS parent_name,
     storms.service_name
 FROM storms
-LEFT JOIN runs AS parent
-    ON parent.trace_id = storms.trace_id AND parent.span_id = storms.parent_span_id
-ORDER BY storms.attempts DESC, storms.start_unix_nano DESC, storms.trace_id, storms.name
-LIMIT $limit::BIGINT;
+LEFT JOIN parents
+    ON parents.trace_id = storms.trace_id AND parents.parent_span_id = storms.parent_span_id
+ORDER BY storms.attempts DESC, storms.start_unix_nano DESC, storms.trace_id, storms.name;

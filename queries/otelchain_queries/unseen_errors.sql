@@ -46,6 +46,7 @@ made_good AS (
         AND later.parent_span_id = unseen.parent_span_id
         AND later.name = unseen.name
     WHERE later.status = 'ok'
+        AND later.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND (
             -- As in mixed_status_parents.sql: with_retry, and LangGraph's RetryPolicy.
             (

@@ -98,9 +98,12 @@ def test_how_many_attempts_make_a_storm_can_be_chosen(store: GoldenStore) -> Non
 
 
 def test_fallbacks_that_answered_for_their_first_choice_are_found(store: GoldenStore) -> None:
-    named, *others = store.ask("fallbacks")
+    named, alone, hasty, *others = store.ask("fallbacks")
 
-    assert (named["span_id"], named["used_name"]) == ("named", "claude")
+    columns = ("span_id", "failed_name", "used_name", "failed_count")
+    assert tuple(map(named.get, columns)) == ("named", "ask", "ChatAnthropic", 1)
+    assert tuple(map(alone.get, columns)) == ("alone", None, "ChatAnthropic", 0)
+    assert tuple(map(hasty.get, columns)) == ("hasty", "gpt-4o", "claude", 1)
     assert others == [
         {
             "trace_id": T1,
