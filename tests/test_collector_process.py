@@ -355,6 +355,10 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         (["--http", "4318"], "--http must be HOST:PORT, such as 127.0.0.1:4317, not '4318'"),
         (["--http", "::1:4318"], "--http must be HOST:PORT"),
         (["--http", "127.0.0.1:70000"], "--http must be HOST:PORT"),
+        (
+            ["--max-request-bytes", "2GiB", "--queue-bytes", "4GiB"],
+            "--max-request-bytes 2147483648 is more than an OTLP message can have",
+        ),
         (["--queue-bytes", "64MiB"], "--queue-bytes 67108864 cannot hold a request"),
     ],
 )
