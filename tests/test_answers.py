@@ -248,6 +248,26 @@ def test_every_kind_of_select_is_answered(connection: duckdb.DuckDBPyConnection,
 
 
 @pytest.mark.parametrize(
+    "expression",
+    [
+        "+".join(["1"] * 900),
+        "NOT " * 900 + "true",
+        "[" * 400 + "1" + "]" * 400,
+        "[1]" + "[1]" * 900,
+        "NULL::INTEGER" + "[]" * 500,
+        "9" * 42,
+    ],
+)
+def test_an_expression_that_cannot_be_looked_through_is_refused_or_answered(
+    connection: duckdb.DuckDBPyConnection, expression: str
+) -> None:
+    with suppress(QueryFailed):  # And no other error; which it is depends on Python and DuckDB.
+        answer_sql(connection, f"SELECT {expression}")
+
+    assert answer_sql(connection, "SELECT 1").rows == [[1]]
+
+
+@pytest.mark.parametrize(
     "sql", ["EXPLAIN SELECT 1", "EXPLAIN (FORMAT JSON) SELECT 1", "EXPLAIN (SELECT 1)"]
 )
 def test_a_select_is_explained(connection: duckdb.DuckDBPyConnection, sql: str) -> None:

@@ -1,5 +1,6 @@
 """Questions over HTTP, through a real server on a free port."""
 
+import asyncio
 import http.client
 import json
 import socket
@@ -88,6 +89,20 @@ def test_sql_is_answered_with_columns_and_rows(port: int) -> None:
         "rows": [["lookup", "2026-11-30T23:04:54.153456789Z"]],
         "has_more": False,
     }
+
+
+def test_a_question_that_outlasts_the_drain_is_told_to_come_again(
+    port: int, readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled(*_: Any) -> None:  # What uvicorn does at the end of its grace.
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(readers, "answer", cancelled)
+
+    status, answer = request(port, "POST", "/sql", {"sql": "SELECT 1"})
+
+    assert status == 503
+    assert answer == {"error": "the collector is stopping; ask again in a second"}
 
 
 def test_sql_is_cut_at_the_row_limit(port: int) -> None:

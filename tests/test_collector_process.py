@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -265,12 +266,36 @@ def test_a_killed_collector_is_not_taken_for_a_running_one(
     assert discovery.read(database) is None
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"pid": "x"}', "\ud800"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{}", "[1]", '{"pid": "x"}', "\ud800"),
+        '{"pid": 1, "http": "[", "grpc": "127.0.0.1:4317", "version": "0"}',
+        '{"pid": 1, "http": "127.0.0.1:4318", "grpc": "127.0.0.1:x", "version": "0"}',
+    ],
+)
 def test_a_damaged_discovery_file_means_no_collector(content: str, database: Path) -> None:
     path = discovery.discovery_path(database)
     path.write_bytes(content.encode(errors="surrogatepass"))
 
     assert discovery.read(database) is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files have no owner to compare there")
+def test_a_discovery_file_of_another_user_leads_nobody_away(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discovery.write(database, discovery.Discovery(os.getpid(), "127.0.0.1:1", "127.0.0.1:2", "0"))
+    real = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda file: _owned(real(file), os.getuid() + 1))
+
+    assert discovery.read(database) is None
+
+
+def _owned(found: os.stat_result, owner: int) -> os.stat_result:
+    fields = list(found)
+    fields[stat.ST_UID] = owner
+    return os.stat_result(fields)
 
 
 def test_the_discovery_file_of_another_collector_is_not_removed(database: Path) -> None:
@@ -355,6 +380,10 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         (["--http", "4318"], "--http must be HOST:PORT, such as 127.0.0.1:4317, not '4318'"),
         (["--http", "::1:4318"], "--http must be HOST:PORT"),
         (["--http", "127.0.0.1:70000"], "--http must be HOST:PORT"),
+        (
+            ["--max-request-bytes", "2GiB", "--queue-bytes", "4GiB"],
+            "--max-request-bytes 2147483648 is more than an OTLP message can have",
+        ),
         (["--queue-bytes", "64MiB"], "--queue-bytes 67108864 cannot hold a request"),
     ],
 )

@@ -1,5 +1,6 @@
 """Settings of the collector: one definition, shown and read alike."""
 
+import click
 import pytest
 
 from otelchain_collector.command import collector_command
@@ -36,6 +37,13 @@ def test_the_command_without_options_has_the_defaults_of_the_settings() -> None:
     context = collector_command.make_context("collector", [])
 
     assert CollectorSettings(**context.params) == CollectorSettings()
+
+
+@pytest.mark.parametrize("option", ["--query-seconds", "--request-seconds"])
+@pytest.mark.parametrize("text", ["0", "86401", "99999999999", "1.5"])
+def test_a_time_that_no_timer_can_keep_is_refused(option: str, text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        collector_command.make_context("collector", [option, text])
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,45 @@ def test_nothing_is_wrong_when_spans_reach_the_collector(
     assert readiness(collector)["spans_stored"] == 0
 
 
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+@pytest.mark.parametrize(
+    "endpoint", ["http://localhost:abc", "http://[", "http://local host:4318", "http://:4318"]
+)
+def test_an_endpoint_that_is_no_address_is_said(
+    collector: RunningCollector, protocol: str, endpoint: str
+) -> None:
+    variables = sending_to(collector, protocol) | {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+
+    code, found = findings(**variables)
+
+    assert code == 1
+    assert f"{endpoint}" in texts(found, "exporter", "error")
+    assert "write it as http://HOST:PORT" in texts(found, "exporter", "error")
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+@pytest.mark.parametrize("header", ["x-key=hunter%0A2", "x-key=hunter%E2%82%AC2", "x key=hunter2"])
+def test_a_header_that_cannot_be_sent_is_named_without_its_value(
+    collector: RunningCollector, protocol: str, header: str
+) -> None:
+    variables = sending_to(collector, protocol) | {"OTEL_EXPORTER_OTLP_HEADERS": header}
+
+    code, found = findings(**variables)
+
+    assert code == 1
+    assert repr(header.partition("=")[0]) in texts(found, "exporter", "error")
+    assert "hunter" not in json.dumps(found)
+
+
+def test_a_grpc_endpoint_may_lack_its_scheme(collector: RunningCollector) -> None:
+    variables = sending_to(collector, "grpc") | {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.grpc}
+
+    code, found = findings(**variables)
+
+    assert code == 0
+    assert texts(found, "exporter", "warning") == ""
+
+
 def test_text_has_a_line_per_finding_and_what_to_do(collector: RunningCollector) -> None:
     result = asked("doctor", **{**sending_to(collector), "OTEL_SDK_DISABLED": "true"})
 

@@ -95,6 +95,24 @@ def test_requests_are_counted_by_transport_signal_and_outcome(collector: Running
     }
 
 
+def test_a_client_that_goes_before_its_request_has_arrived_is_counted_as_gone(
+    collector: RunningCollector,
+) -> None:
+    gone = "otelchain_requests_total", ("gone", "traces", "http")
+    refused = "otelchain_requests_total", ("refused", "traces", "http")
+    before = scraped(collector)
+
+    collector_process.hold(collector, 1).close()
+
+    for _ in range(500):
+        now = scraped(collector)
+        if now.get(gone, 0) + now.get(refused, 0) > before.get(gone, 0) + before.get(refused, 0):
+            break
+        time.sleep(0.01)
+    assert now.get(gone, 0) - before.get(gone, 0) == 1
+    assert now.get(refused, 0) == before.get(refused, 0)
+
+
 def test_spans_commits_and_sizes_are_shown(collector: RunningCollector) -> None:
     def value(name: str, *labels: str) -> float:
         return now[f"otelchain_{name}", labels] - before.get((f"otelchain_{name}", labels), 0)

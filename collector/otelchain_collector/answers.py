@@ -252,6 +252,8 @@ def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Itera
             )
             raise QueryFailed(text) from error
         raise QueryFailed(one_line(error)) from error
+    except RecursionError as error:  # DuckDB nests expressions and types deeper than Python.
+        raise QueryFailed("the statement, or its answer, is nested too deeply") from error
     finally:
         timer.cancel()
         with suppress(duckdb.Error):  # Never begun.

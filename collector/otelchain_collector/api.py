@@ -4,6 +4,7 @@ A question ends when it is answered, when it takes too long, when its sender goe
 when the collector stops.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
@@ -161,6 +162,8 @@ class _Api:
             return _error(409, str(error))
         except (QueryFailed, QueryError, QuestionStoppedError) as error:
             return _error(400, str(error))
+        except asyncio.CancelledError:  # The end of the drain.
+            return _error(503, "the collector is stopping; ask again in a second", _AGAIN)
         except ClientDisconnect:
             return Response(status_code=400)  # Nobody is there to read it.
 

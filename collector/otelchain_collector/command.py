@@ -12,6 +12,8 @@ from otelchain_collector.errors import CollectorError
 from otelchain_collector.settings import CollectorSettings, parse_bytes, shown_default
 
 _Command = Callable[..., None]
+# A day; timers refuse more than some 290 years, and then there would be no limit at all.
+_MOST_SECONDS = 86_400
 
 
 class _OneLineFailure(click.ClickException):
@@ -59,7 +61,7 @@ _FORMS: dict[str, Callable[["Field[Any]"], dict[str, Any]]] = {
     "count": lambda _: {"type": click.IntRange(min=1), "metavar": "NUMBER"},
     "path": lambda _: {"type": click.Path(path_type=Path)},
     "policy": lambda _: {"metavar": "FILE|PRESET"},
-    "seconds": lambda _: {"type": click.IntRange(min=1), "metavar": "SECONDS"},
+    "seconds": lambda _: {"type": click.IntRange(1, _MOST_SECONDS), "metavar": "SECONDS"},
     "size": lambda _: {"callback": _bytes, "metavar": "SIZE"},
 }
 

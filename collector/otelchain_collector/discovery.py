@@ -6,6 +6,9 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from otelchain_collector.errors import CollectorError
+from otelchain_collector.settings import parse_address
+
 
 @dataclass(frozen=True)
 class Discovery:
@@ -41,9 +44,16 @@ def write(database: Path, discovery: Discovery) -> None:
 
 
 def read(database: Path) -> Discovery | None:
-    """Return the collector of a database; None when none runs (a killed one leaves its file)."""
+    """Return the collector of a database; None when none runs (a killed one leaves its file).
+
+    Questions and the user's token go to the address in the file, so that one of another user, laid
+    beside the database in a folder that many may write, counts for nothing.
+    """
     try:
-        fields = json.loads(discovery_path(database).read_text("utf-8"))
+        with discovery_path(database).open(encoding="utf-8") as file:
+            if not _is_trusted(os.fstat(file.fileno()).st_uid, database):
+                return None
+            fields = json.load(file)
         found = Discovery(
             int(fields["pid"]),
             str(fields["http"]),
@@ -51,7 +61,9 @@ def read(database: Path) -> Discovery | None:
             str(fields["version"]),
             str(fields.get("scheme", "http")),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        for address in (found.http, found.grpc):
+            parse_address(address, "the discovery file", allow_remote=True)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, CollectorError):
         return None
     return found if _is_running(found.pid) else None
 
@@ -62,6 +74,13 @@ def remove(database: Path) -> None:
     if found is None or found.pid == os.getpid():
         with contextlib.suppress(OSError):
             discovery_path(database).unlink()
+
+
+def _is_trusted(owner: int, database: Path) -> bool:
+    if os.name != "posix" or owner in (os.geteuid(), 0):
+        return True
+    # Whoever has the database could show anything in it, too.
+    return database.stat().st_uid == owner
 
 
 def _is_running(pid: int) -> bool:

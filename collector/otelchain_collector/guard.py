@@ -51,6 +51,11 @@ _TABLE_FUNCTIONS: Final = frozenset({
 # sleep_ms holds a reading thread without the work that a time limit could interrupt.
 _REFUSED_FUNCTIONS: Final = frozenset({"nextval", "setseed", "setval", "sleep_ms", "write_log"})
 _ALSO_WRITES: Final = "only SELECT is allowed; this statement also writes"
+_TOO_DEEP: Final = "the statement is nested too deeply; split it with WITH"
+_UNWRITABLE: Final = (
+    "the statement has a constant that cannot be looked at; write a number of more than 38 digits "
+    "as text with a cast"
+)
 _READING_NODES: Final = frozenset(
     {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 )
@@ -107,10 +112,15 @@ def syntax_tree(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, An
     """Parse one SELECT with DuckDB's own parser.
 
     Raises:
-        QueryFailed: It is not one SELECT.
+        QueryFailed: It is not one SELECT, or it is nested too deeply to be looked through.
     """
     [(text,)] = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
-    tree: dict[str, Any] = json.loads(text)
+    try:
+        tree: dict[str, Any] = json.loads(text)
+    except RecursionError as error:  # DuckDB takes a thousand levels, of which each is several.
+        raise QueryFailed(_TOO_DEEP) from error
+    except ValueError as error:  # DuckDB 2 in a store that 1.5 can read writes nothing at all.
+        raise QueryFailed(_UNWRITABLE) from error
     if tree["error"]:
         raise QueryFailed(_unparsed(one_line(str(tree["error_message"]))))
     return tree

@@ -178,15 +178,23 @@ class HttpMetrics:
             await self._app(scope, receive, send)
             return
         outcome = "gone"
+        is_gone = False
+
+        async def listen() -> Message:
+            nonlocal is_gone
+            message = await receive()
+            is_gone = is_gone or message["type"] == "http.disconnect"
+            return message
 
         async def note(message: Message) -> None:
             nonlocal outcome
-            if message["type"] == "http.response.start":
+            # What is answered to a client that has gone says nothing about its request.
+            if message["type"] == "http.response.start" and not is_gone:
                 outcome = _http_outcome(message["status"])
             await send(message)
 
         try:
-            await self._app(scope, receive, note)
+            await self._app(scope, listen, note)
         finally:
             last = scope["path"].rsplit("/", 1)[-1]
             signal = last if last in _SIGNALS else "other"

@@ -40,6 +40,8 @@ from otelchain_collector.writer import Writer
 
 # An SDK gives up on a batch after 7 to 9 s: draining, the last commit and a start have to fit.
 _DRAIN_SECONDS = 3
+# Both gRPC and protobuf count the bytes of a message in 31 bits.
+_LARGEST_MESSAGE_BYTES = 2**31 - 1
 # Longer than the 5 s between two batches of an SDK; with uvicorn's 5 s, sends would meet a
 # connection that is just being closed.
 _KEEP_ALIVE_SECONDS = 75
@@ -59,6 +61,11 @@ def run(settings: CollectorSettings) -> None:
     # The database, its log and the discovery file hold, or lead to, what users said to models.
     os.umask(0o077)
     doors = _doors(settings)
+    if settings.max_request_bytes > _LARGEST_MESSAGE_BYTES:
+        raise CollectorError(
+            f"--max-request-bytes {settings.max_request_bytes} is more than an OTLP message can "
+            f"have; the most is {_LARGEST_MESSAGE_BYTES}"
+        )
     if settings.queue_bytes < 2 * settings.max_request_bytes:
         raise CollectorError(
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "

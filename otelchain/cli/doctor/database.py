@@ -53,10 +53,10 @@ def _file(place: Place) -> Iterator[Finding]:
 
 def _elsewhere(place: Place, exporter: Exporter) -> Iterator[Finding]:
     found = discovery.read(place.database)
-    if found is None:
+    parts = exporter.address
+    if found is None or parts is None:
         return
     mine = found.grpc if exporter.protocol == "grpc" else found.http
-    parts = urlsplit(exporter.endpoint)
     if (_host(parts.hostname), parts.port) == (_host(urlsplit(f"//{mine}").hostname), _port(mine)):
         return
     variable = "" if exporter.origin == "the default" else f"; {exporter.origin}"

@@ -1,9 +1,10 @@
 """Where an application with this environment sends its spans, by OpenTelemetry's variables."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import SplitResult, unquote, urlsplit
 
 _DEFAULTS: Final = {
     "http/protobuf": "http://localhost:4318/v1/traces",
@@ -11,6 +12,10 @@ _DEFAULTS: Final = {
 }
 _PREFIXES: Final = ("OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_")
 _TRACES_PATH: Final = "/v1/traces"
+_SPACE: Final = re.compile(r"\s")
+# RFC 9110, 5.6.2, and what both transports take for a value.
+_HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
 _TIMEOUT_SECONDS: Final = 10.0
 
 
@@ -31,6 +36,27 @@ class Exporter:
     origin: str
     headers: Mapping[str, str]
     timeout_seconds: float
+
+    @property
+    def address(self) -> SplitResult | None:
+        """The parts of the endpoint; None when it is no address."""
+        # gRPC takes HOST:PORT alone.
+        bare = self.protocol == "grpc" and "://" not in self.endpoint
+        try:
+            parts = urlsplit(f"//{self.endpoint}" if bare else self.endpoint)
+            usable = parts.hostname and parts.port != 0 and not _SPACE.search(self.endpoint)
+        except ValueError:
+            return None
+        return parts if usable else None
+
+    @property
+    def bad_headers(self) -> list[str]:
+        """The names of the headers that cannot be sent; never their values."""
+        return sorted(
+            name
+            for name, value in self.headers.items()
+            if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value))
+        )
 
     @property
     def is_https_over_http(self) -> bool:

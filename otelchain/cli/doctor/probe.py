@@ -34,6 +34,8 @@ _IS_HTTP: Final = (
 
 def probe(exporter: Exporter, place: Place) -> Iterator[Finding]:
     """Send an empty request as the exporter would; nothing is stored by it."""
+    if exporter.address is None or exporter.bad_headers:
+        return  # `exporter_settings` has said so.
     if exporter.protocol == "grpc":
         yield _grpc(exporter, place)
     elif exporter.protocol == "http/protobuf":

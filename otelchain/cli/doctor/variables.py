@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
-from urllib.parse import urlsplit
 
 # What the exporters' own library asks; typeshed does not know it.
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
@@ -118,6 +117,21 @@ def exporter_settings(environment: Mapping[str, str], exporter: Exporter) -> Ite
             f"OTEL_EXPORTER_OTLP_PROTOCOL={exporter.protocol} is not one that configure() knows",
             "use http/protobuf or grpc",
         )
+    if exporter.protocol in _PROXIES and exporter.address is None:
+        yield Finding(
+            "exporter",
+            "error",
+            f"{exporter.endpoint!r} is no address ({exporter.origin})",
+            "write it as http://HOST:PORT",
+        )
+    for name in exporter.bad_headers:
+        yield Finding(
+            "exporter",
+            "error",
+            f"the header {name!r} of OTEL_EXPORTER_OTLP_HEADERS cannot be sent: a name has no "
+            "spaces, a value only characters of ASCII on one line",
+            "take the other characters out",
+        )
     if exporter.timeout_seconds > 600:
         yield Finding(
             "exporter",
@@ -140,7 +154,9 @@ def exporter_settings(environment: Mapping[str, str], exporter: Exporter) -> Ite
 
 def proxies(environment: Mapping[str, str], exporter: Exporter) -> Iterator[Finding]:
     """Find a proxy that would be asked for this machine's own collector."""
-    parts = urlsplit(exporter.endpoint)
+    parts = exporter.address
+    if parts is None:
+        return
     host = parts.hostname or ""
     names = [
         name.format(scheme=parts.scheme, SCHEME=parts.scheme.upper())
