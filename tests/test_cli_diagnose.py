@@ -39,9 +39,7 @@ def diagnosed(database: str, *arguments: str) -> list[str]:
 
 def told(result: "subprocess.CompletedProcess[bytes]") -> list[str]:
     """The golden runs are older from hour to hour."""
-    return re.sub(
-        r"(not ended since) [0-9.]+ \w+", r"\1 …", result.stdout.decode()
-    ).splitlines()
+    return re.sub(r"(not ended since) [0-9.]+ \w+", r"\1 …", result.stdout.decode()).splitlines()
 
 
 @pytest.fixture(name="for_a_script", scope="module")

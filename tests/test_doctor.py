@@ -14,6 +14,7 @@ import pytest
 
 import collector_process
 from collector_process import RunningCollector, readiness
+from otelchain_collector.store import Store
 from stored_runs import asked, make_store
 
 TOKEN = "a-token-of-the-tests"
@@ -267,6 +268,17 @@ def test_the_file_alone_is_looked_at(tmp_path: Path) -> None:
     assert "4 spans" in texts(found, "file", "ok")
     assert f"chmod 600 {database}" in texts(found, "file", "warning")
     assert "GiB are free" in texts(found, "disk", "ok")
+
+
+def test_a_log_that_was_damaged_is_said(tmp_path: Path) -> None:
+    database = tmp_path / "t.duckdb"
+    Store.open(database).close()
+    aside = tmp_path / "t.duckdb.wal.damaged-20261130T000000Z"
+    aside.write_bytes(b"x")
+
+    _, found = findings("--database", str(database))
+
+    assert str(aside) in texts(found, "file", "warning")
 
 
 @pytest.mark.parametrize("kind", ["missing", "other", "no folder"])

@@ -191,7 +191,7 @@ def test_readiness_turns_to_503_while_a_commit_hangs(
     assert isinstance(store, _SlowStore)
     store.hangs = threading.Event()
     writer, budget = Writer(store), ByteBudget(1000)
-    health = Health(writer, budget)
+    health = Health(writer, store, budget)
     client = TestClient(Starlette(routes=health.routes()))
 
     def ready() -> tuple[int, str]:

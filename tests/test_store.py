@@ -203,25 +203,6 @@ def test_a_file_of_a_newer_otelchain_is_refused_by_name(tmp_path: Path) -> None:
         Store.open(database)
 
 
-def test_a_write_ahead_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    database = tmp_path / "t.duckdb"
-    code = (
-        "import os, sys; from pathlib import Path; import duckdb; "
-        f"c = duckdb.connect({str(database)!r}); "
-        "c.execute('CREATE TABLE t AS SELECT range AS x FROM range(50000)'); "
-        "c.execute('CHECKPOINT'); c.execute('INSERT INTO t SELECT range FROM range(50000)'); "
-        "os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-    wal = tmp_path / "t.duckdb.wal"
-    content = bytearray(wal.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    wal.write_bytes(content)
-
-    with pytest.raises(StoreError, match=r"t\.duckdb\.wal cannot be read .*; move it away"):
-        Store.open(database)
-
-
 def test_a_large_log_is_left_to_the_next_start_rather_than_held_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

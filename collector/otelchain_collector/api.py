@@ -27,6 +27,8 @@ from otelchain_collector.answers import (
     as_json,
 )
 from otelchain_collector.budget import ByteBudget, QueueFullError
+from otelchain_collector.errors import StoreUnavailableError
+from otelchain_collector.hosts import AllowedHosts, WrongHostError
 from otelchain_collector.readers import (
     QuestionStoppedError,
     Readers,
@@ -34,7 +36,6 @@ from otelchain_collector.readers import (
     TooManyQuestionsError,
 )
 from otelchain_collector.rendering import ARROW, JSON, Ask, Rendering
-from otelchain_collector.settings import is_loopback
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS
 from otelchain_queries import Param, Query, QueryError
 
@@ -60,12 +61,10 @@ def routes(
 
     Args:
         readers: Who answers.
-        allowed_hosts: Names, besides loopback and the address a request came in at, that a request
-            may use for this collector; ``*`` is any name. Otherwise a web page could reach it by
-            giving its own name the address 127.0.0.1.
+        allowed_hosts: Names by which a request may call this collector (hosts.py).
         max_seconds: Longest time a question may run.
     """
-    api = _Api(readers, frozenset(host.lower() for host in allowed_hosts), max_seconds)
+    api = _Api(readers, AllowedHosts(allowed_hosts), max_seconds)
     return [
         Route("/queries", api.list_queries, methods=["GET"]),
         Route("/queries/{name}", api.ask_query, methods=["POST"]),
@@ -75,17 +74,17 @@ def routes(
 
 
 class _Api:
-    def __init__(self, readers: Readers, allowed_hosts: frozenset[str], max_seconds: float) -> None:
+    def __init__(self, readers: Readers, allowed_hosts: AllowedHosts, max_seconds: float) -> None:
         self._readers = readers
         self._answers = ByteBudget(MAX_ANSWER_BYTES)
-        self._allowed_hosts = allowed_hosts
+        self._hosts = allowed_hosts
         self._max_seconds = max_seconds
 
     async def list_queries(self, request: Request) -> Response:
         try:
-            self._check_host(request)
-        except _Refused as refused:
-            return _error(refused.status, str(refused))
+            self._hosts.check(request)
+        except WrongHostError as error:
+            return _error(400, str(error))
         return _json(200, [_described(name) for name in otelchain_queries.names()])
 
     async def ask_query(self, request: Request) -> Response:
@@ -132,9 +131,9 @@ class _Api:
     async def cancel(self, request: Request) -> Response:
         """DELETE /questions/ID: whoever knows the id of a question may stop it."""
         try:
-            self._check_host(request)
-        except _Refused as refused:
-            return _error(refused.status, str(refused))
+            self._hosts.check(request)
+        except WrongHostError as error:
+            return _error(400, str(error))
         if self._readers.stop(request.path_params["id"]):
             return Response(status_code=204)
         return _error(404, "no question with this id is being answered")
@@ -146,7 +145,7 @@ class _Api:
         prepare: Callable[[dict[str, Any], Any], Ask],
     ) -> Response:
         try:
-            self._check_host(request)
+            self._hosts.check(request)
             body = await _body(request, fields)
             form = as_arrow if _wants_arrow(request) else as_json
             reservation = self._answers.reserve()
@@ -154,13 +153,13 @@ class _Api:
             return await self._answer(request, Rendering(ask, reservation), _question_id(body))
         except _Refused as refused:
             return _error(refused.status, str(refused))
-        except TooManyQuestionsError as error:
+        except (TooManyQuestionsError, StoreUnavailableError) as error:
             return _error(503, str(error), _AGAIN)
         except QueueFullError:
             return _error(503, "too many large answers at once; ask again in a second", _AGAIN)
         except SameIdError as error:
             return _error(409, str(error))
-        except (QueryFailed, QueryError, QuestionStoppedError) as error:
+        except (WrongHostError, QueryFailed, QueryError, QuestionStoppedError) as error:
             return _error(400, str(error))
         except asyncio.CancelledError:  # The end of the drain.
             return _error(503, "the collector is stopping; ask again in a second", _AGAIN)
@@ -175,14 +174,6 @@ class _Api:
         except BaseException:
             rendering.abandon()
             raise
-
-    def _check_host(self, request: Request) -> None:
-        host = _hostname(request.headers.get("host", ""))
-        bound = (request.scope.get("server") or ("",))[0]
-        if "*" in self._allowed_hosts or host in {bound, *self._allowed_hosts}:
-            return
-        if not (is_loopback(host) or host.endswith(".localhost")):
-            raise _Refused(400, f"host {host!r} is not this collector's address")
 
 
 def _wants_arrow(request: Request) -> bool:
@@ -260,14 +251,6 @@ def _described(name: str) -> dict[str, Any]:
         "next": query.next,
         "params": params,
     }
-
-
-def _hostname(host: str) -> str:
-    """Return the Host header without the port and without the brackets of IPv6."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:

@@ -21,6 +21,7 @@ _PERMISSIONS: Final[dict[str, Permission]] = {
     "v1": "write",
     "queries": "read",
     "sql": "sql",
+    "snapshot": "sql",
     "metrics": "metrics",
 }
 #: What asks after a collector's health has no token, and learns nothing but its state.

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from otelchain_collector.errors import CollectorError
-from otelchain_collector.settings import CollectorSettings, parse_bytes, shown_default
+from otelchain_collector.settings import CollectorSettings, parse_age, parse_bytes, shown_default
 
 _Command = Callable[..., None]
 # A day; timers refuse more than some 290 years, and then there would be no limit at all.
@@ -41,28 +41,33 @@ def _parsing(setting: "Field[Any]") -> dict[str, Any]:
     kind = setting.metadata["kind"]
     if kind == "flag":
         return {"is_flag": True}
-    if kind == "names":
-        return {"multiple": True, "metavar": "NAME"}
+    if kind in _REPEATED:
+        return {"multiple": True, "metavar": _REPEATED[kind]}
     shown = shown_default(setting)
     default = {"default": shown, "show_default": True} if shown else {}
     return {**default, **_FORMS[kind](setting)}
 
 
-def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    try:
-        return None if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+def _parsed_by(parse: Callable[[str], int]) -> Callable[..., int | None]:
+    def read(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+        try:
+            return None if text is None else parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return read
 
 
+_REPEATED: dict[str, str] = {"ages": "SERVICE=AGE", "names": "NAME"}
 _FORMS: dict[str, Callable[["Field[Any]"], dict[str, Any]]] = {
     "address": lambda _: {"metavar": "HOST:PORT"},
+    "age": lambda _: {"callback": _parsed_by(parse_age), "metavar": "AGE"},
     "choice": lambda setting: {"type": click.Choice(setting.metadata["choices"])},
     "count": lambda _: {"type": click.IntRange(min=1), "metavar": "NUMBER"},
     "path": lambda _: {"type": click.Path(path_type=Path)},
     "policy": lambda _: {"metavar": "FILE|PRESET"},
     "seconds": lambda _: {"type": click.IntRange(1, _MOST_SECONDS), "metavar": "SECONDS"},
-    "size": lambda _: {"callback": _bytes, "metavar": "SIZE"},
+    "size": lambda _: {"callback": _parsed_by(parse_bytes), "metavar": "SIZE"},
 }
 
 

@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from otelchain_collector.budget import ByteBudget
+from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 
 # The time that an SDK gives an export, with all its tries: what is committed later comes too late.
@@ -16,9 +17,10 @@ STALLED_SECONDS: Final = 10.0
 class Health:
     """What the collector says about itself."""
 
-    def __init__(self, writer: Writer, budget: ByteBudget) -> None:
+    def __init__(self, writer: Writer, store: Store, budget: ByteBudget) -> None:
         self.phase: Literal["starting", "ready", "stopping"] = "starting"
         self._writer = writer
+        self._store = store
         self._budget = budget
 
     def routes(self) -> list[Route]:
@@ -48,6 +50,12 @@ class Health:
                 "records_rejected": counts.rejected,
                 "queue_bytes": self._budget.used_bytes,
                 "queue_limit_bytes": self._budget.limit_bytes,
+                "database_reopened": self._store.reopened,
+                # Not the name of the file: everybody may ask this.
+                "log_losses": [
+                    {"reason": loss.reason, "lost_bytes": loss.lost_bytes}
+                    for loss in self._store.log_losses
+                ],
             },
             200 if status == "ready" else 503,
         )

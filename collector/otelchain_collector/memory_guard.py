@@ -16,6 +16,7 @@ from typing import Final
 
 import duckdb
 
+from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.store import Store
 
 _SHARE_OF_LIMIT: Final = 4
@@ -48,7 +49,6 @@ class MemoryGuard:
         self._most_bytes = limit_bytes // _SHARE_OF_LIMIT
         self._running: set[Guarded] = set()
         self._lock = threading.Lock()
-        self._cursors = store.cursor(), store.cursor()  # For the thread, and for the writer's.
         self._work = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="otelchain-memory", daemon=True)
@@ -71,7 +71,7 @@ class MemoryGuard:
         """Stop questions until a commit has the memory it needs; on the writer's thread only."""
         deadline = time.monotonic() + _MAKE_ROOM_SECONDS
         while self._work.is_set() and time.monotonic() < deadline:
-            if not self._is_short(self._cursors[1]):
+            if not self._is_short():
                 return
             self._stop_some()
             time.sleep(_LOOK_SECONDS / 4)
@@ -82,21 +82,21 @@ class MemoryGuard:
         self._work.set()
         self._thread.join()
         self._work.clear()
-        self._cursors[0].close()
 
     def _run(self) -> None:
         while self._work.wait() and not self._closing:
             # Most questions are answered before the first look.
             time.sleep(_LOOK_SECONDS)
-            if self._work.is_set() and self._is_short(self._cursors[0]):
+            if self._work.is_set() and self._is_short():
                 self._stop_some()
 
-    def _is_short(self, cursor: duckdb.DuckDBPyConnection) -> bool:
+    def _is_short(self) -> bool:
         try:
-            return self._store.working_memory_bytes(cursor) > self._most_bytes
+            return self._store.working_memory_bytes() > self._most_bytes
         except duckdb.OutOfMemoryException:
             return True
-        except duckdb.Error:  # Interrupted by the end of the collector, or the database is gone.
+        # Interrupted by the end of the collector, or the database is gone.
+        except (duckdb.Error, StoreUnavailableError):
             return False
 
     def _stop_some(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import duckdb
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from otelchain import __version__
 from otelchain_collector.budget import ByteBudget
+from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.readers import Readers
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.store import Store
@@ -102,12 +104,22 @@ class _State(Collector):
         records.add_metric(["data_point_stored"], counts.metric_points)
         records.add_metric(["duplicate"], counts.duplicates)
         records.add_metric(["rejected"], counts.rejected)
+        records.add_metric(["expired"], counts.expired)
         yield records
         build = GaugeMetricFamily(
             "otelchain_build", "The version that runs.", labels=["version", "duckdb"]
         )
         build.add_metric([__version__, duckdb.__version__], 1)
         yield build
+        lost = GaugeMetricFamily(
+            "otelchain_wal_lost_bytes",
+            "Bytes of write-ahead log that were not whole when the file was opened.",
+            labels=["reason"],
+        )
+        for reason in ("torn", "damaged", "refused"):
+            losses = [each for each in self._store.log_losses if each.reason == reason]
+            lost.add_metric([reason], sum(each.lost_bytes for each in losses))
+        yield lost
         for name, text, value in self._gauges():
             yield GaugeMetricFamily(f"otelchain_{name}", text, value)
 
@@ -121,7 +133,13 @@ class _State(Collector):
         yield "queue_limit_bytes", "Most bytes that may wait.", self._budget.limit_bytes
         yield "database_bytes", "Size of the database file.", self._store.database_bytes()
         yield "wal_bytes", "Size of the write-ahead log.", self._store.wal_bytes()
-        yield "duckdb_memory_bytes", "Memory that DuckDB holds.", self._store.memory_bytes()
+        with suppress(StoreUnavailableError):  # It is being opened again.
+            yield "duckdb_memory_bytes", "Memory that DuckDB holds.", self._store.memory_bytes()
+        yield (
+            "database_reopened",
+            "How often the database was opened again after a fatal error.",
+            self._store.reopened,
+        )
         yield "readers_running", "Questions that are being answered.", self._readers.running
         yield "readers_waiting", "Questions that wait for a reader.", self._readers.waiting
         yield (

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
-from otelchain_collector.errors import CollectorError
-from otelchain_collector.guard import QueryFailed
+from otelchain_collector.errors import CollectorError, StoreUnavailableError
+from otelchain_collector.guard import QueryFailed, one_line
 from otelchain_collector.memory_guard import Guarded, MemoryGuard
-from otelchain_collector.store import Store
+from otelchain_collector.store import INVALIDATING, Store
 
 # More threads would take DuckDB's time from the writer; a fifth question waits its turn.
 THREADS: Final = 4
@@ -93,6 +93,7 @@ class Readers:
             TooManyQuestionsError: There is no room; nothing was asked.
             SameIdError: The id is in use; nothing was asked.
             QuestionStoppedError: `stop` was called, or ``gone`` came true.
+            StoreUnavailableError: The database is being opened again.
             Exception: What ``ask`` raises.
         """
         if len(self._open) >= THREADS + MAX_WAITING:
@@ -146,13 +147,9 @@ class Readers:
         self._memory.watch(question)
         try:
             return ask(cursor)
-        except QueryFailed as error:
-            if not question.is_starved:
-                raise
-            raise QuestionStoppedError(
-                "the question needs more memory than the collector can spare; ask for a shorter "
-                "time, fewer rows, or leave out long columns"
-            ) from error
+        # DuckDB's own come from before the question: it was stopped in its first moment.
+        except (QueryFailed, duckdb.Error) as error:
+            raise _told(error, question) from error
         finally:
             self._memory.forget(question)
 
@@ -182,6 +179,19 @@ class Readers:
         task = asyncio.ensure_future(_interrupt(question))
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
+
+
+def _told(error: Exception, question: Guarded) -> Exception:
+    """Return what the one who asked is told."""
+    cause = error if isinstance(error, duckdb.Error) else error.__cause__
+    if isinstance(cause, INVALIDATING):
+        return StoreUnavailableError("the database is being opened again; ask in a second")
+    if question.is_starved:
+        return QuestionStoppedError(
+            "the question needs more memory than the collector can spare; ask for a shorter "
+            "time, fewer rows, or leave out long columns"
+        )
+    return error if isinstance(error, QueryFailed) else QueryFailed(one_line(error))
 
 
 async def _interrupt(question: _Question) -> None:

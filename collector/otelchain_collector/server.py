@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
-from otelchain_collector import api, discovery, logs
+from otelchain_collector import api, discovery, logs, snapshot
 from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import GrpcAuth, HttpAuth
 from otelchain_collector.budget import ByteBudget
@@ -32,6 +32,7 @@ from otelchain_collector.receive_grpc import grpc_server
 from otelchain_collector.receive_http import application
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.response_headers import ResponseHeaders
+from otelchain_collector.retention import Retention, RetentionRules
 from otelchain_collector.settings import Address, CollectorSettings, is_loopback, parse_address
 from otelchain_collector.store import Store
 from otelchain_collector.tls import Tls
@@ -66,6 +67,7 @@ def run(settings: CollectorSettings) -> None:
             f"--max-request-bytes {settings.max_request_bytes} is more than an OTLP message can "
             f"have; the most is {_LARGEST_MESSAGE_BYTES}"
         )
+    rules = RetentionRules.of(settings)
     if settings.queue_bytes < 2 * settings.max_request_bytes:
         raise CollectorError(
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "
@@ -89,7 +91,7 @@ def run(settings: CollectorSettings) -> None:
                 _logger.warning("redaction is off: what applications send is stored as it is")
             else:
                 _logger.info("redaction: %s", redaction.redactor.summary())
-            asyncio.run(_serve(settings, doors, store, memory, http_socket, redaction))
+            asyncio.run(_serve(settings, doors, store, memory, rules, http_socket, redaction))
         finally:
             store.close()
 
@@ -138,6 +140,7 @@ async def _serve(
     doors: _Doors,
     store: Store,
     memory: MemoryLimit,
+    rules: RetentionRules,
     http_socket: socket.socket,
     redaction: Redaction | None,
 ) -> None:
@@ -145,13 +148,15 @@ async def _serve(
     writer = Writer(store)
     budget = ByteBudget(settings.queue_bytes)
     ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
-    health = Health(writer, budget)
+    health = Health(writer, store, budget)
     readers = Readers(store, memory.limit_bytes)
     writer.watch.before_commit = readers.make_room
+    retention = Retention(writer, store, rules)
     metrics = Metrics(writer, store, budget, readers, redaction)
     others = [
         *health.routes(),
         metrics.route(),
+        snapshot.route(writer, store, settings.allow_hosts),
         *api.routes(
             readers, allowed_hosts=settings.allow_hosts, max_seconds=settings.query_seconds
         ),
@@ -169,7 +174,7 @@ async def _serve(
     grpc_address = _bind_grpc(grpc, doors.grpc, doors.tls)
     http_address = doors.http._replace(port=http_socket.getsockname()[1])
     http = _http_server(app, settings, doors.tls)
-    with _writing(writer, ingest):
+    with _writing(writer, ingest), _retaining(retention):
         async with _receiving(http, http_socket, grpc, stop):
             health.phase = "ready"
             with _published(settings, doors, http_address, grpc_address):
@@ -202,6 +207,15 @@ def _writing(writer: Writer, ingest: Ingest) -> Iterator[None]:
     finally:
         ingest.close()
         writer.close()
+
+
+@contextlib.contextmanager
+def _retaining(retention: Retention) -> Iterator[None]:
+    retention.start()
+    try:
+        yield
+    finally:
+        retention.close()
 
 
 def _http_server(app: ASGIApp, settings: CollectorSettings, tls: Tls | None) -> "_HttpServer":

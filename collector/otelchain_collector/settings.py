@@ -15,8 +15,22 @@ _MIB = 1024 * 1024
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "ki": 1024, "mi": _MIB, "gi": 1024 * _MIB}
 
 
+_AGE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
 Kind = Literal[
-    "address", "choice", "count", "flag", "names", "path", "policy", "secret", "seconds", "size"
+    "address",
+    "age",
+    "ages",
+    "choice",
+    "count",
+    "flag",
+    "names",
+    "path",
+    "policy",
+    "secret",
+    "seconds",
+    "size",
 ]
 
 
@@ -106,6 +120,29 @@ class CollectorSettings:
         "OTELCHAIN_COLLECTOR_MEMORY_LIMIT_BYTES",
         "Memory that DuckDB may use, besides the queue. Without it: 512MiB, or half of the "
         "container's limit (cgroup) where that is less.",
+    )
+    retain_age_seconds: int | None = _setting(
+        None,
+        "age",
+        "--retain-age",
+        "OTELCHAIN_COLLECTOR_RETAIN_AGE",
+        "How long everything is kept after its arrival, such as 30d or 12h; without it, for ever. "
+        "A trace is kept whole while anything of it arrives.",
+    )
+    retain_bytes: int | None = _setting(
+        None,
+        "size",
+        "--retain-bytes",
+        "OTELCHAIN_COLLECTOR_RETAIN_BYTES",
+        "How much is kept, such as 20GB: beyond it, what arrived first is deleted.",
+    )
+    retain: tuple[str, ...] = _setting(
+        (),
+        "ages",
+        "--retain",
+        "OTELCHAIN_COLLECTOR_RETAIN",
+        "A time of its own for a service, shorter or longer than --retain-age, such as shop=7d; "
+        "may be repeated (in the variable: several with spaces between).",
     )
     token: str = _setting(
         "",
@@ -242,6 +279,18 @@ def parse_bytes(text: str) -> int:
     if match is None or int(match[1]) == 0:
         raise ValueError(f"{text!r} is not a size; write a number of bytes, or one such as 64MiB")
     return int(match[1]) * _UNITS[match[2] or ""]
+
+
+def parse_age(text: str) -> int:
+    """Read a time such as ``30d``, ``12h`` or ``90s``; returns seconds.
+
+    Raises:
+        ValueError: It is not a time above 0.
+    """
+    match = re.fullmatch(r"([0-9]+)\s*([smhdw])", text.strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise ValueError(f"{text!r} is not a time; write one such as 30d, 12h or 45m")
+    return int(match[1]) * _AGE_UNITS[match[2]]
 
 
 class Address(NamedTuple):

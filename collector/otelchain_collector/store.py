@@ -5,11 +5,13 @@ file of a running collector goes through here.
 """
 
 import contextlib
+import logging
 import os
 import re
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -17,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from otelchain_collector import discovery, findings_table
+from otelchain_collector import findings_table
+from otelchain_collector.database import DEFAULT_MEMORY_LIMIT_BYTES, connect, first_line
 from otelchain_collector.errors import (
     RowsRefusedError,
     SchemaTooNewError,
@@ -29,22 +32,17 @@ from otelchain_collector.identified import IdentifiedRecords
 from otelchain_collector.pending import PendingSpans
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
+from otelchain_collector.salvage import LogLoss, log_of
 from otelchain_collector.schema import migrate
 from otelchain_collector.span_table import ARROW_FAULTS, SPAN_SCHEMA, Spans, pc, table_of
 
-# A file in this format is read by DuckDB 1.5 and 2.x; 2.0's own default is not read by 1.x.
-STORAGE_VERSION = "v1.5.0"
-# DuckDB's default, 80 % of the host, gets a sidecar killed.
-DEFAULT_MEMORY_LIMIT_BYTES = 512 * 1024 * 1024
-# DuckDB's own checkpoints are made inside a commit; the writer makes them between two.
-CHECKPOINT_THRESHOLD = "1GB"
 # A checkpoint of this much takes 0.5 s, on two busy cores 1.4 s; of 570 MB it took 4.7 s, more than
 # a shutdown has. What stays in the log is replayed at the next start: 570 MB in 2 s.
 CLOSING_CHECKPOINT_WAL_BYTES = 128 * 1024 * 1024
-# What may be spilled beside the file: rows before their checkpoint (1 GB at most), and questions.
-MAX_TEMPORARY_SIZE = "2GiB"
 # Spans of the last few seconds, about 15 MB: a resend usually comes that soon.
 RECENT_SPANS = 50_000
+
+_logger = logging.getLogger(__name__)
 
 SQL_TYPES = {
     "VARCHAR": pa.string(),
@@ -76,7 +74,9 @@ _MEMORY = "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memor
 # DuckDB drops or spills them when it needs the room.
 _WORKING_MEMORY = f"""{_MEMORY}
 WHERE tag IN ('ALLOCATOR', 'COLUMN_DATA', 'HASH_TABLE', 'ORDER_BY', 'WINDOW')"""
+_LIVE_BYTES = "SELECT (used_blocks * block_size)::BIGINT FROM pragma_database_size()"
 _INSERT_REJECTED = "INSERT INTO rejected_records BY NAME SELECT * FROM batch"
+_INSERT_LOSS = "INSERT INTO wal_losses VALUES ($1, $2, $3, $4, $5)"
 
 # What a row can be at fault for; anything else is the store's trouble and may pass.
 _ROW_FAULTS = (
@@ -85,6 +85,12 @@ _ROW_FAULTS = (
     duckdb.InvalidInputException,
     *ARROW_FAULTS,
 )
+
+#: After these DuckDB refuses everything until the file is opened again.
+INVALIDATING = (duckdb.FatalException, duckdb.InternalException)
+_INVALIDATED = "database has been invalidated"
+# A question stops within milliseconds when it is interrupted.
+_READERS_SECONDS = 5.0
 
 
 class Inserted(NamedTuple):
@@ -100,22 +106,20 @@ class Store:
     ``cursor`` may be called from any thread; everything that writes belongs to one, the writer's.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, database: Path | None) -> None:
-        # Never runs a statement once open: a busy connection refuses even cursor().
-        self._connection = connection
-        self._lock = threading.Lock()
-        self._writing = connection.cursor()
+    def __init__(self, database: Path | None, memory_limit_bytes: int) -> None:
         self._database = database
+        self._memory_limit_bytes = memory_limit_bytes
+        self._lock = threading.Lock()
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
-        self._recent: dict[str, None] = {}  # TRACE_ID/SPAN_ID, oldest first
-        self._pending = PendingSpans(connection)
-        self._rejected_columns = _arrow_schema(
-            connection, "rejected_records", RejectedRecord._fields
-        )
-        self._log_columns = _arrow_schema(connection, "logs", LogRow._fields)
-        self._point_columns = _arrow_schema(connection, "metric_points", MetricPointRow._fields)
-        self._logs = IdentifiedRecords("logs", "record_time_unix_nano")
-        self._points = IdentifiedRecords("metric_points", "time_unix_nano")
+        self._is_open = False
+        # Kept open as long as DuckDB has the file open: with the first descriptor of a file that a
+        # process closes, it gives up its lock on it.
+        self._descriptor: int | None = None
+        #: What the log has lost, as far as this process has found it.
+        self.log_losses: list[LogLoss] = []
+        #: How often the file was opened again.
+        self.reopened = 0
+        self._open()
 
     @classmethod
     def open(
@@ -134,20 +138,83 @@ class Store:
             StoreError: The file cannot be used; the text names it, the reason and the remedy.
         """
         database = None if path == ":memory:" else Path(path)
-        connection = _connect(database, memory_limit_bytes or DEFAULT_MEMORY_LIMIT_BYTES)
+        return cls(database, memory_limit_bytes or DEFAULT_MEMORY_LIMIT_BYTES)
+
+    def _open(self) -> None:
+        connection, losses = connect(self._database, self._memory_limit_bytes)
         try:
             migrate(connection)
+            for loss in losses:
+                connection.execute(_INSERT_LOSS, list(loss))
             # close() decides itself, because it has to be quick.
             connection.execute("PRAGMA disable_checkpoint_on_shutdown")
             # Questions of users are answered in this process.
             guard(connection)
-            return cls(connection, database)
+            self._start_from(connection)
         except SchemaTooNewError as error:
             connection.close()
-            raise SchemaTooNewError(f"cannot use {database}: {error}") from error
+            raise SchemaTooNewError(f"cannot use {self._database}: {error}") from error
         except duckdb.Error as error:
             connection.close()
-            raise StoreError(f"cannot prepare {database}: {first_line(error)}") from error
+            raise StoreError(f"cannot prepare {self._database}: {first_line(error)}") from error
+        self.log_losses.extend(losses)
+        with self._lock:
+            self._is_open = True
+
+    def _start_from(self, connection: duckdb.DuckDBPyConnection) -> None:
+        # Never runs a statement once open: a busy connection refuses even cursor().
+        self._connection = connection
+        self._writing = connection.cursor()
+        # What was stored before the file was opened again may not be there any more.
+        self._recent: dict[str, None] = {}  # TRACE_ID/SPAN_ID, oldest first
+        self._pending = PendingSpans(connection)
+        self._rejected_columns = _arrow_schema(
+            connection, "rejected_records", RejectedRecord._fields
+        )
+        self._log_columns = _arrow_schema(connection, "logs", LogRow._fields)
+        self._point_columns = _arrow_schema(connection, "metric_points", MetricPointRow._fields)
+        self._logs = IdentifiedRecords("logs", "record_time_unix_nano")
+        self._points = IdentifiedRecords("metric_points", "time_unix_nano")
+
+    def mend(self) -> None:
+        """Open the file again after an error that DuckDB does not get over by itself.
+
+        On the writer's thread only. Does nothing to a database in order.
+
+        Raises:
+            StoreUnavailableError: It did not work now; what is in the file and its log stays.
+        """
+        if self._is_open:
+            return
+        self._close_all()
+        try:
+            self._open()
+        except StoreError as error:
+            raise StoreUnavailableError(f"the database cannot be opened again: {error}") from error
+        self.reopened += 1
+        _logger.warning("the database was opened again; everything that was acknowledged is in it")
+
+    def _close_all(self) -> None:
+        """Close every connection: DuckDB keeps a database alive until the last one is gone."""
+        with self._lock:
+            readers = list(self._readers)
+        deadline = time.monotonic() + _READERS_SECONDS
+        # Their threads close them; a connection that another thread uses must not be closed.
+        while readers := [cursor for cursor in readers if _interrupted(cursor)]:
+            if time.monotonic() > deadline:
+                raise StoreUnavailableError("questions still hold the database that has to close")
+            time.sleep(_READERS_SECONDS / 500)
+        for connection in (self._writing, self._connection):
+            with contextlib.suppress(duckdb.Error):
+                connection.close()
+        self._close_descriptor()
+
+    def _unavailable(self, error: duckdb.Error, doing: str = "") -> StoreUnavailableError:
+        """Return the error for the writer, and see whether the database needs to be mended."""
+        if isinstance(error, INVALIDATING) or _INVALIDATED in str(error):
+            with self._lock:
+                self._is_open = False
+        return StoreUnavailableError(f"{doing}{first_line(error)}")
 
     def insert(self, rows: Spans, findings: Sequence[Finding] = ()) -> Inserted:
         """Commit spans; those that are stored already are left out, and none is pending any more.
@@ -256,9 +323,27 @@ class Store:
         of_findings = findings_table.OF_REJECTED
         self._write(table, _INSERT_REJECTED, findings=findings, of_findings=of_findings)
 
+    def delete(self, statement: str, values: Mapping[str, Any]) -> int:
+        """Commit a DELETE; returns how many rows it took.
+
+        Raises:
+            StoreUnavailableError: The commit failed and may succeed later.
+        """
+        try:
+            [(count,)] = self._writing.execute(statement, dict(values)).fetchall()
+        except duckdb.Error as error:
+            raise self._unavailable(error, "cannot delete: ") from error
+        return int(count)
+
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection for one reading thread; the caller closes it."""
+        """Return a connection for one reading thread; the caller closes it.
+
+        Raises:
+            StoreUnavailableError: The database is being opened again.
+        """
         with self._lock:
+            if not self._is_open:
+                raise StoreUnavailableError("the database is being opened again; ask in a second")
             cursor = self._connection.cursor()
             self._readers.add(cursor)
             return cursor
@@ -267,16 +352,14 @@ class Store:
         """Stop what runs on the cursors now; it fails there with InterruptException."""
         with self._lock:
             for cursor in self._readers:
-                with contextlib.suppress(duckdb.Error):  # Its reader has closed it.
-                    cursor.interrupt()
+                _interrupted(cursor)
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log, in bytes."""
         if self._database is None:
             return 0
-        wal = self._database.with_name(self._database.name + ".wal")
         try:
-            return wal.stat().st_size
+            return log_of(self._database).stat().st_size
         except FileNotFoundError:
             return 0
 
@@ -287,14 +370,44 @@ class Store:
         except FileNotFoundError:
             return 0
 
+    def live_bytes(self) -> int:
+        """Return the part of the file that holds rows, in bytes, as of the last checkpoint.
+
+        Raises:
+            StoreUnavailableError: The database is being opened again.
+        """
+        with self.cursor() as cursor:
+            return _one_number(cursor, _LIVE_BYTES)
+
+    def read_file(self, offset: int, size: int) -> bytes:
+        """Return bytes of the file as it is on the disk; shorter at its end.
+
+        What the last checkpoint wrote is not changed before the next one. From any thread.
+        """
+        assert self._database is not None
+        # Under the lock, so that it is not closed meanwhile, and its number another file's.
+        with self._lock:
+            if self._descriptor is None:
+                self._descriptor = os.open(self._database, os.O_RDONLY)
+            return os.pread(self._descriptor, size, offset)
+
     def memory_bytes(self) -> int:
-        """Return the memory that DuckDB holds, in bytes; from any thread."""
+        """Return the memory that DuckDB holds, in bytes; from any thread.
+
+        Raises:
+            StoreUnavailableError: The database is being opened again.
+        """
         with self.cursor() as cursor:
             return _one_number(cursor, _MEMORY)
 
-    def working_memory_bytes(self, cursor: duckdb.DuckDBPyConnection) -> int:
-        """Return the memory that statements work with, in bytes: all but copies of the file."""
-        return _one_number(cursor, _WORKING_MEMORY)
+    def working_memory_bytes(self) -> int:
+        """Return the memory that statements work with, in bytes: all but copies of the file.
+
+        Raises:
+            StoreUnavailableError: The database is being opened again.
+        """
+        with self.cursor() as cursor:
+            return _one_number(cursor, _WORKING_MEMORY)
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file.
@@ -305,16 +418,24 @@ class Store:
         try:
             self._writing.execute("CHECKPOINT")
         except duckdb.Error as error:
-            raise StoreUnavailableError(f"cannot checkpoint: {first_line(error)}") from error
+            raise self._unavailable(error, "cannot checkpoint: ") from error
 
     def close(self) -> None:
         """Close the file, after a checkpoint unless that would take too long."""
-        if self.wal_bytes() <= CLOSING_CHECKPOINT_WAL_BYTES:
+        if self._is_open and self.wal_bytes() <= CLOSING_CHECKPOINT_WAL_BYTES:
             with contextlib.suppress(StoreUnavailableError):
                 self.checkpoint()
         self._writing.close()
         with self._lock:
+            self._is_open = False
             self._connection.close()
+        self._close_descriptor()
+
+    def _close_descriptor(self) -> None:
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
 
     def _fresh(self, rows: Spans) -> tuple[pa.Table, list[str]]:
         """Return each span once, without those that are known to have been stored, and the keys."""
@@ -355,11 +476,12 @@ class Store:
         except _ROW_FAULTS as error:
             raise RowsRefusedError(_without_values(error)) from error
         except duckdb.Error as error:
-            raise StoreUnavailableError(first_line(error)) from error
+            raise self._unavailable(error) from error
         finally:
-            self._writing.unregister("batch")
-            if findings:
-                self._writing.unregister("findings")
+            with contextlib.suppress(duckdb.Error):  # The database is gone.
+                self._writing.unregister("batch")
+                if findings:
+                    self._writing.unregister("findings")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -379,78 +501,18 @@ class Store:
             del self._recent[key]
 
 
+def _interrupted(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Interrupt what runs on a cursor; False when it is closed."""
+    try:
+        cursor.interrupt()
+    except duckdb.Error:
+        return False
+    return True
+
+
 def _one_number(cursor: duckdb.DuckDBPyConnection, sql: str) -> int:
     [(number,)] = cursor.execute(sql).fetchall()
     return int(number)
-
-
-def first_line(error: Exception) -> str:
-    """Return the part of a DuckDB error that fits on one line."""
-    return str(error).strip().split("\n")[0]
-
-
-def _connect(database: Path | None, memory_limit_bytes: int) -> duckdb.DuckDBPyConnection:
-    if database is not None and not database.absolute().parent.is_dir():
-        raise StoreError(
-            f"cannot create {database}: the folder {database.absolute().parent} does not exist; "
-            "create it or name another --database"
-        )
-    try:
-        return duckdb.connect(
-            # Absolute, because DuckDB takes names such as md:x for something else than a file.
-            ":memory:" if database is None else str(database.absolute()),
-            config={
-                "storage_compatibility_version": STORAGE_VERSION,
-                "checkpoint_threshold": CHECKPOINT_THRESHOLD,
-                # By default a checkpoint also merges small row groups, which rewrites the last
-                # 120,000 spans again and again: 0.76 s in which nothing commits and 19 µs of CPU a
-                # span, instead of 0.16 s and 9 µs without.
-                "max_vacuum_tasks": "0",
-                # Two threads for one batch cost 12 µs a span, one costs 8; the other cores belong
-                # to decoding and to the application that is traced.
-                "threads": str(max(1, _cores() // 2)),
-                "memory_limit": f"{memory_limit_bytes}B",
-                # DuckDB's own limit is 90 % of the disk that the spans need.
-                "max_temp_directory_size": MAX_TEMPORARY_SIZE,
-                "python_enable_replacements": "false",
-            },
-        )
-    except duckdb.Error as error:
-        raise StoreError(why_not_opened(database, first_line(error))) from error
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: without those that the container may not use
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def why_not_opened(database: Path | None, message: str) -> str:
-    """Say what DuckDB says in words that lead to a remedy."""
-    holder = re.search(r"held in (?P<program>.*) \(PID (?P<pid>\d+)\)", message)
-    if holder:
-        return _locked(Path(str(database)), holder["pid"], holder["program"])
-    if "not a valid DuckDB database" in message:
-        return f"{database} is not a DuckDB database; name another --database or move it away"
-    if "WAL file" in message or "write-ahead" in message.lower():
-        return (
-            f"the write-ahead log {database}.wal cannot be read ({message}); move it away to open "
-            "the database as of its last checkpoint"
-        )
-    return f"cannot open {database}: {message}"
-
-
-def _locked(database: Path, pid: str, program: str) -> str:
-    collector = discovery.read(database)
-    if collector is not None and collector.pid == int(pid):
-        return (
-            f"{database} is in use by the collector with PID {pid}, which answers on "
-            f"{collector.endpoint}; stop it or name another --database"
-        )
-    return (
-        f"{database} is locked by process {pid} ({program}); end that process or name another "
-        "--database"
-    )
 
 
 def _start_times(spans: pa.Table) -> tuple[int, int]:

@@ -7,12 +7,14 @@ acknowledged when its own rows are committed, not before.
 import logging
 import queue
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from otelchain_collector.budget import Reservation
 from otelchain_collector.decode import Decoded
@@ -31,9 +33,15 @@ MAX_BATCH_RECORDS = 4_096
 _IDLE_SECONDS = 1.0
 _IDLE_WAL_BYTES = 16 * 1024 * 1024
 _BUSY_WAL_BYTES = 32 * 1024 * 1024
+#: While the file is being copied; DuckDB makes a checkpoint by itself at twice as much.
+HELD_WAL_BYTES = 512 * 1024 * 1024
+# After one that failed, which may have cost opening the file again.
+_CHECKPOINT_AGAIN_SECONDS = 10.0
 
 _Rows = Spans | Sequence[LogRow] | Sequence[MetricPointRow]
 _Insert = Callable[..., Inserted]
+
+Result = TypeVar("Result")
 
 _logger = logging.getLogger(__name__)
 
@@ -55,12 +63,25 @@ class Counts:
     pending: int = 0  # as they had started; stored counts them again when they end
     duplicates: int = 0
     rejected: int = 0
+    expired: int = 0  # deleted by retention; rows of any table
 
 
 class _Queued(NamedTuple):
     decoded: Decoded
     reservation: Reservation
     acknowledgement: "Future[Outcome]"
+
+
+class _Job(NamedTuple):
+    do: Callable[[], Any]
+    done: "Future[Any]"
+
+
+class _Close(Enum):
+    CLOSE = "close"
+
+
+_CLOSE: Final = _Close.CLOSE
 
 
 @dataclass
@@ -80,8 +101,10 @@ class Writer:
         self.counts = Counts()
         self.watch = WriterWatch()
         self._store = store
-        self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Queued | _Job | None] = queue.SimpleQueue()
+        self._checkpoints_held = 0
         self._failure: str | None = None
+        self._next_checkpoint = 0.0
         self._thread = threading.Thread(target=self._run, name="otelchain-writer", daemon=True)
 
     @property
@@ -108,6 +131,38 @@ class Writer:
         self._queue.put(_Queued(decoded, reservation, acknowledgement))
         return acknowledgement
 
+    def between_commits(self, do: "Callable[[], Result]") -> "Future[Result]":
+        """Do something short on the writer's thread; what it raises is the future's."""
+        done: Future[Result] = Future()
+        self._queue.put(_Job(do, done))
+        return done
+
+    def checkpoint(self) -> None:
+        """Make a checkpoint unless they are held; on the writer's thread only.
+
+        Raises:
+            StoreUnavailableError: It did not work now.
+        """
+        if not self._checkpoints_held:
+            with self.watch.checkpointing():
+                self._store.checkpoint()
+
+    @property
+    def checkpoints_held(self) -> bool:
+        """Whether no checkpoint is made."""
+        return self._checkpoints_held > 0
+
+    def hold_checkpoints(self) -> None:
+        """Make no checkpoint from now on, as long as the log is not too large.
+
+        On the writer's thread only, as is `release_checkpoints`, which belongs to each call.
+        """
+        self._checkpoints_held += 1
+
+    def release_checkpoints(self) -> None:
+        """Make checkpoints again."""
+        self._checkpoints_held -= 1
+
     def close(self) -> None:
         """Commit everything that was submitted, then end the thread."""
         self._queue.put(None)
@@ -115,31 +170,37 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            batch, closing = self._next_batch()
+            batch, then = self._next_batch()
             if batch:
                 self._commit(batch)
-            if closing:
+            if then is _CLOSE:
                 return
-            self._checkpoint_if_due(idle=not batch)
+            if isinstance(then, _Job):
+                _do(then)
+            self._checkpoint_if_due(idle=not batch and then is None)
 
-    def _next_batch(self) -> tuple[list[_Queued], bool]:
-        """Wait for a request and take what else is there; empty after an idle moment."""
+    def _next_batch(self) -> tuple[list[_Queued], "_Job | _Close | None"]:
+        """Wait for a request and take what else is there; empty after an idle moment.
+
+        Also returns what comes after it: a job, the end, or nothing yet.
+        """
         batch: list[_Queued] = []
         records = 0
         try:
-            queued = self._queue.get(timeout=_IDLE_SECONDS)
-            while queued is not None:
-                batch.append(queued)
-                records += _size(queued.decoded)
+            following = self._queue.get(timeout=_IDLE_SECONDS)
+            while isinstance(following, _Queued):
+                batch.append(following)
+                records += _size(following.decoded)
                 if records >= MAX_BATCH_RECORDS:
-                    return batch, False
-                queued = self._queue.get_nowait()
+                    return batch, None
+                following = self._queue.get_nowait()
         except queue.Empty:
-            return batch, False
-        return batch, True
+            return batch, None
+        return batch, following or _CLOSE
 
     def _commit(self, batch: Sequence[_Queued]) -> None:
         try:
+            self._store.mend()
             with self.watch.committing():
                 outcomes = self._write([queued.decoded for queued in batch])
         except Exception as error:  # noqa: BLE001 - whatever it is, the senders keep their spans
@@ -230,12 +291,18 @@ class Writer:
     def _is_checkpoint_due(self, *, idle: bool) -> bool:
         if self._failure is not None:
             return idle  # Nobody may come any more who would find out that the trouble has passed.
+        if time.monotonic() < self._next_checkpoint:
+            return False
+        if self._checkpoints_held:
+            return self._store.wal_bytes() >= HELD_WAL_BYTES
         return self._store.wal_bytes() >= (_IDLE_WAL_BYTES if idle else _BUSY_WAL_BYTES)
 
     def _checkpoint_if_due(self, *, idle: bool) -> None:
         try:
+            self._store.mend()
             if not self._is_checkpoint_due(idle=idle):
                 return
+            self._next_checkpoint = time.monotonic() + _CHECKPOINT_AGAIN_SECONDS
             with self.watch.checkpointing():
                 self._store.checkpoint()
         except StoreUnavailableError as error:
@@ -245,6 +312,16 @@ class Writer:
             self._failure = str(error) or type(error).__name__
         else:
             self._failure = None
+            self._next_checkpoint = 0.0
+
+
+def _do(job: _Job) -> None:
+    if not job.done.set_running_or_notify_cancel():
+        return
+    try:
+        job.done.set_result(job.do())
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for it
+        job.done.set_exception(error)
 
 
 def _size(decoded: Decoded) -> int:

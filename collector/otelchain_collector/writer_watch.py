@@ -15,7 +15,7 @@ class WriterWatch:
     """Times commits and checkpoints.
 
     Attributes:
-        before_commit: Called before each commit.
+        before_commit: Called before each commit and checkpoint.
         on_commit: Called with the seconds that a successful commit took.
         on_checkpoint: Called with the seconds that a checkpoint took.
         last_commit_time: Seconds since the epoch of the last successful commit; None before it.
@@ -45,6 +45,7 @@ class WriterWatch:
     def checkpointing(self) -> Iterator[None]:
         """Time the block."""
         with self._timed(self.on_checkpoint):
+            self.before_commit()
             yield
 
     def _committed(self, seconds: float) -> None:

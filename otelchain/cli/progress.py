@@ -29,3 +29,16 @@ def progress(what: str, total: Callable[[], int]) -> Iterator[Advance]:
 
 def _nobody_looks(_: int) -> None:
     pass
+
+
+def in_percent(advance: Advance) -> Callable[[int, int], None]:
+    """Return who to tell (done, whole), for a bar of 100."""
+    shown = 0
+
+    def tell(done: int, whole: int) -> None:
+        nonlocal shown
+        percent = 100 * done // max(whole, 1)
+        advance(percent - shown)
+        shown = percent
+
+    return tell

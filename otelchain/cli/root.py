@@ -23,6 +23,10 @@ _HOMES = {
         "otelchain.cli.completion:completion_command",
         "Print the script with which a shell completes commands and ids.",
     ),
+    "compact": (
+        "otelchain.cli.compact:compact_command",
+        "Write the database anew, without the room that deleted rows leave.",
+    ),
     "demo": ("otelchain.demo.command:demo_command", "Trace a small application and question it."),
     "diagnose": ("otelchain.cli.diagnose:diagnose_command", "Say in words what is wrong."),
     "doctor": (
@@ -45,6 +49,10 @@ _HOMES = {
     ),
     "show": ("otelchain.cli.show:show_command", "Print the runs of one trace as a tree."),
     "sessions": ("otelchain.cli.lists:sessions_command", "List the sessions, newest first."),
+    "snapshot": (
+        "otelchain.cli.snapshot:snapshot_command",
+        "Copy the database, also while it is being written.",
+    ),
     "sql": ("otelchain.cli.sql:sql_command", "Answer a SELECT in DuckDB's SQL."),
     "tail": ("otelchain.cli.tail:tail_command", "Print runs as they arrive."),
     "traces": ("otelchain.cli.lists:traces_command", "List the traces, newest first."),

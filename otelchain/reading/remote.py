@@ -48,6 +48,11 @@ class CollectorSource:
         if shown := token(place):
             self._headers["authorization"] = f"Bearer {shown}"
 
+    @property
+    def endpoint(self) -> str:
+        """Its address, with the scheme."""
+        return self._base
+
     def silence(self) -> str | None:
         """Return why it does not answer; None when it does."""
         request = Request(self._base + "/healthz")  # noqa: S310 - address() allows http and https

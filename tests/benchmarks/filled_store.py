@@ -5,8 +5,9 @@ from pathlib import Path
 
 import duckdb
 
+from otelchain_collector.database import STORAGE_VERSION
 from otelchain_collector.span_columns import decode_columns
-from otelchain_collector.store import STORAGE_VERSION, Store
+from otelchain_collector.store import Store
 
 # Earlier than all that is there, one microsecond apart.
 _COPY = """

@@ -15,12 +15,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from otelchain_collector.database import STORAGE_VERSION, first_line, why_not_opened
 from otelchain_collector.errors import StoreError
 from otelchain_collector.redaction.report import Report
 from otelchain_collector.redaction.scan import COLUMNS, Progress, text_columns
 from otelchain_collector.redaction.stored import StoredColumn, StoredRedaction
 from otelchain_collector.schema import LATEST_VERSION, create, version_of
-from otelchain_collector.store import STORAGE_VERSION, first_line, why_not_opened
 
 _SUFFIX = ".redacting"
 _BATCH_ROWS = 1_000

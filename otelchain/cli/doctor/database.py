@@ -15,6 +15,7 @@ from otelchain.reading.remote import CollectorSource
 from otelchain.reading.source import FileSource, SourceError
 from otelchain_collector import discovery
 from otelchain_collector.guard import QueryFailed
+from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import LATEST_VERSION
 
 _VERSION: Final = "SELECT max(version), (SELECT count(*) FROM spans) FROM schema_migrations"
@@ -48,6 +49,18 @@ def _file(place: Place) -> Iterator[Finding]:
             "warning",
             f"other users of this machine may open {str(path)!r}",
             f"chmod 600 {path}",
+        )
+    yield from _damage(path)
+
+
+def _damage(database: Path) -> Iterator[Finding]:
+    for aside in logs_laid_aside(database):
+        yield Finding(
+            "file",
+            "warning",
+            f"a write-ahead log was damaged: {str(aside)!r} is a copy of it, and the spans in its "
+            "damaged part are not in the database (see the table wal_losses)",
+            "look at the disk; remove the copy when it is of no use any more",
         )
 
 

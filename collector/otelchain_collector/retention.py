@@ -1,0 +1,310 @@
+"""Deletes what is old enough, a little at a time, between commits.
+
+Rows go by when they arrived. That is the order in which they stand in the file, so whole row groups
+become empty and their room is used again; a wrong clock of an application neither keeps its spans
+for ever nor loses them at once; and traces that are imported stay as long as new ones. A trace in
+which anything has arrived within the time is kept whole: it may still be running.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import duckdb
+
+from otelchain_collector.database import first_line
+from otelchain_collector.errors import CollectorError
+from otelchain_collector.settings import CollectorSettings, parse_age
+from otelchain_collector.store import Store
+from otelchain_collector.writer import Writer
+
+_LOOK_SECONDS: Final = 30.0
+# A table is looked at when a hundredth of the time has gone by: then about 1 % of it is due.
+_PARTS: Final = 100
+# Deleted in one commit. 50,000 rows take some 20 ms.
+_STEP_ROWS: Final = 50_000
+# Of --retain-bytes: what is left after a deletion, so that the next one is not due at once.
+_FILLED_SHARE: Final = 0.9
+_MOST_ROUNDS: Final = 20
+_SECOND: Final = 1_000_000_000
+
+# Every table of records has the column; a new one is found here by itself.
+_TABLES: Final = """
+SELECT table_name, list(column_name)
+FROM duckdb_columns()
+WHERE table_name IN (SELECT table_name FROM duckdb_tables())
+GROUP BY table_name
+HAVING list_contains(list(column_name), 'received_time_unix_nano')
+ORDER BY table_name
+"""
+_RUNNING: Final = """
+SELECT trace_id FROM {table} WHERE received_time_unix_nano {comparison} {time} AND {condition}
+"""
+_ARRIVALS: Final = """
+SELECT received_time_unix_nano, count(*)
+FROM {table}
+WHERE received_time_unix_nano < {end} AND {condition}
+GROUP BY ALL
+ORDER BY ALL
+"""
+_DELETE: Final = """
+DELETE FROM {table}
+WHERE received_time_unix_nano BETWEEN {first} AND {last} AND {condition}
+"""
+# Also a trace that has gone on while this was going on.
+_OF_ENDED_TRACES: Final = """
+AND (trace_id IS NULL OR NOT (
+    trace_id IN (SELECT unnest($running::VARCHAR[]))
+    OR trace_id IN (
+        SELECT trace_id FROM spans WHERE received_time_unix_nano >= {looked}
+        UNION ALL
+        SELECT trace_id FROM pending_spans WHERE received_time_unix_nano >= {looked}
+    )
+))
+"""
+_OTHER_SERVICES: Final = (
+    "(service_name IS NULL OR service_name NOT IN (SELECT unnest($services::VARCHAR[])))"
+)
+_QUANTILE: Final = "SELECT approx_quantile(received, {share})::BIGINT FROM ({tables})"
+_RECEIVED: Final = "SELECT received_time_unix_nano AS received FROM {table}"
+_TRACES: Final = ("spans", "pending_spans")
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RetentionRules:
+    """What is kept.
+
+    Attributes:
+        age_seconds: How long after its arrival; None for ever.
+        max_bytes: How much, as `Store.live_bytes` counts; None without limit.
+        services: How long, for services that have a time of their own.
+    """
+
+    age_seconds: int | None = None
+    max_bytes: int | None = None
+    services: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: CollectorSettings) -> "RetentionRules":
+        """Return what the settings say.
+
+        Raises:
+            CollectorError: One of them is not SERVICE=AGE.
+        """
+        services = dict(_service(text) for text in settings.retain)
+        return cls(settings.retain_age_seconds, settings.retain_bytes, services)
+
+    def __bool__(self) -> bool:
+        return bool(self.age_seconds or self.max_bytes or self.services)
+
+
+def _service(text: str) -> tuple[str, int]:
+    service, separator, age = text.rpartition("=")
+    try:
+        if service and separator:
+            return service, parse_age(age)
+    except ValueError:
+        pass
+    raise CollectorError(f"--retain must be SERVICE=AGE, such as shop=7d, not {text!r}")
+
+
+class _Due(NamedTuple):
+    """Rows that arrived before ``end``.
+
+    Attributes:
+        end: A time, in nanoseconds since 1970.
+        condition: Which of them, by service_name.
+        values: Of the condition.
+        is_general: Also rows of tables that know no service.
+    """
+
+    end: int
+    condition: str = "true"
+    values: Mapping[str, Any] = {}
+    is_general: bool = True
+
+    def of(self, columns: Collection[str]) -> "_Due | None":
+        """Return what is due in a table; None for nothing."""
+        if "service_name" in columns or self.condition == "true":
+            return self
+        return _Due(self.end) if self.is_general else None
+
+
+class _Step(NamedTuple):
+    """What is deleted in one commit: what is due of the rows that arrived from first to last."""
+
+    table: str
+    due: _Due
+    has_traces: bool
+    first: int
+    last: int
+
+
+class Retention:
+    """A thread that looks every half minute; without rules it does nothing."""
+
+    def __init__(self, writer: Writer, store: Store, rules: RetentionRules) -> None:
+        self._writer, self._store, self._rules = writer, store, rules
+        self._stopping = threading.Event()
+        self._done_until: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._run, name="otelchain-retention", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        if self._rules:
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, after the deletion that runs now; before the writer is closed."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.look(time.time_ns())
+            except Exception as error:  # noqa: BLE001 - the thread must live: the file would grow
+                if not self._stopping.is_set():
+                    _logger.warning("retention: %s; it goes on later", first_line(error))
+            self._stopping.wait(_LOOK_SECONDS)
+
+    def look(self, now_unix_nano: int) -> int:
+        """Delete what is due; returns how many rows.
+
+        Raises:
+            StoreUnavailableError: The store cannot be asked, or the deletion failed.
+            duckdb.Error: As well.
+        """
+        deleted = 0
+        for name, due in self._by_age(now_unix_nano):
+            deleted += self._delete(due, now_unix_nano)
+            self._done_until[name] = due.end
+        if deleted:
+            self._use_room_again()
+        if self._rules.max_bytes is not None:
+            deleted += self._shrink(self._rules.max_bytes, now_unix_nano)
+        return deleted
+
+    def _by_age(self, now_unix_nano: int) -> Iterator[tuple[str, _Due]]:
+        services, general = self._rules.services, self._rules.age_seconds
+        for service, seconds in services.items():
+            end = self._end(service, seconds, now_unix_nano)
+            if end is not None:
+                values = {"service": service}
+                yield service, _Due(end, "service_name = $service", values, is_general=False)
+        end = None if general is None else self._end("", general, now_unix_nano)
+        if end is not None and services:
+            yield "", _Due(end, _OTHER_SERVICES, {"services": list(services)})
+        elif end is not None:
+            yield "", _Due(end)
+
+    def _end(self, name: str, seconds: int, now_unix_nano: int) -> int | None:
+        """Return the time before which rows are due; None when that was done lately."""
+        part = max(_SECOND, seconds * _SECOND // _PARTS)
+        end = (now_unix_nano - seconds * _SECOND) // part * part
+        return end if end > self._done_until.get(name, 0) else None
+
+    def _shrink(self, max_bytes: int, now_unix_nano: int) -> int:
+        deleted = 0
+        for _ in range(_MOST_ROUNDS):
+            live_bytes = self._store.live_bytes()
+            if live_bytes <= max_bytes or self._stopping.is_set():
+                return deleted
+            share = 1 - _FILLED_SHARE * max_bytes / live_bytes
+            rows = self._delete(_Due(self._received(share)), now_unix_nano)
+            self._use_room_again()
+            if not rows:
+                break
+            deleted += rows
+        _logger.warning(
+            "retention: %d MiB are kept although --retain-bytes is %d MiB: the rest is of traces "
+            "that may be running",
+            self._store.live_bytes() >> 20,
+            max_bytes >> 20,
+        )
+        return deleted
+
+    def _received(self, share: float) -> int:
+        """Return the time before which this share of all rows arrived."""
+        with self._store.cursor() as cursor:
+            tables = " UNION ALL ".join(_RECEIVED.format(table=table) for table in _tables(cursor))
+            quantile = _QUANTILE.format(share=f"{share:.6f}", tables=tables)
+            [(received,)] = cursor.execute(quantile).fetchall()
+        return int(received or 0) + 1
+
+    def _delete(self, due: _Due, looked_unix_nano: int) -> int:
+        with self._store.cursor() as cursor:
+            running = _running(cursor, due)
+            steps = list(_steps(cursor, due))
+        deleted = 0
+        for step in steps:
+            if self._stopping.is_set():
+                break
+            started = time.monotonic()
+            do = partial(self._delete_step, step, running, looked_unix_nano)
+            deleted += self._writer.between_commits(do).result()
+            # As long for others as for this.
+            self._stopping.wait(time.monotonic() - started)
+        if deleted:
+            until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(due.end / _SECOND))
+            _logger.info("retention: %d rows deleted that arrived before %s", deleted, until)
+        return deleted
+
+    def _delete_step(self, step: _Step, running: list[str], looked_unix_nano: int) -> int:
+        statement = _DELETE.format(
+            table=step.table, first=step.first, last=step.last, condition=step.due.condition
+        )
+        values = dict(step.due.values)
+        if step.has_traces:
+            statement += _OF_ENDED_TRACES.format(looked=looked_unix_nano)
+            values["running"] = running
+        self._store.mend()
+        rows = self._store.delete(statement, values)
+        self._writer.counts.expired += rows
+        return rows
+
+    def _use_room_again(self) -> None:
+        self._writer.between_commits(self._writer.checkpoint).result()
+
+
+def _tables(cursor: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    """Return the tables of records with their columns."""
+    return dict(cursor.execute(_TABLES).fetchall())
+
+
+def _running(cursor: duckdb.DuckDBPyConnection, due: _Due) -> list[str]:
+    """Return the traces of which something is due although something else has arrived since."""
+    before, since = (
+        " UNION ALL ".join(
+            _RUNNING.format(table=table, comparison=comparison, time=due.end, condition=condition)
+            for table in _TRACES
+        )
+        for comparison, condition in (("<", due.condition), (">=", "true"))
+    )
+    found = cursor.execute(f"({before}) INTERSECT ({since})", due.values).fetchall()
+    return [trace_id for (trace_id,) in found]
+
+
+def _steps(cursor: duckdb.DuckDBPyConnection, due: _Due) -> Iterator[_Step]:
+    for table, columns in _tables(cursor).items():
+        due_here = due.of(columns)
+        if due_here is None:
+            continue
+        step = partial(_Step, table, due_here, "trace_id" in columns)
+        arrivals = _ARRIVALS.format(table=table, end=due.end, condition=due_here.condition)
+        first, last, rows = None, 0, 0
+        for last, count in cursor.execute(arrivals, due_here.values).fetchall():
+            first = last if first is None else first
+            rows += count
+            if rows >= _STEP_ROWS:
+                yield step(first, last)
+                first, rows = None, 0
+        if first is not None:
+            yield step(first, last)

@@ -1,0 +1,334 @@
+"""``otelchain snapshot`` and ``otelchain compact``: whole copies, or none."""
+
+import asyncio
+import http.client
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from collector_process import RunningCollector
+from otelchain.cli import snapshot
+from otelchain.cli.root import cli
+from otelchain_collector.decode import decode
+from otelchain_collector.errors import StoreError
+from otelchain_collector.hosts import AllowedHosts
+from otelchain_collector.rewrite import rewrite
+from otelchain_collector.salvage import log_of
+from otelchain_collector.snapshot import SnapshotSpoiledError, _Snapshots
+from otelchain_collector.store import Store
+from otelchain_collector.writer import Writer
+from otlp_requests import START, body, request, span, text
+
+Start = Callable[..., RunningCollector]
+# Redaction would take random text for secrets, and make it short.
+UNTOUCHED = ("--redaction", "off")
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path: Path) -> Path:
+    """A closed database of 3,000 spans, 1,000 of them in the log, in three row groups."""
+    database = tmp_path / "t.duckdb"
+    store = Store.open(database)
+    for number in range(3):
+        store.insert(some(1_000))
+        if number < 2:
+            store.checkpoint()
+    store.insert_pending(some(5))
+    store._writing.close()
+    store._connection.close()
+    assert log_of(database).stat().st_size > 100_000
+    return database
+
+
+def some(count: int) -> list[object]:
+    return list(
+        decode(
+            request(*[span(attributes=[text("k", "v" * 300)]) for _ in range(count)]), START
+        ).rows
+    )
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(each) for each in arguments], standalone_mode=True)
+
+
+def rows(database: Path, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(database), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def contents(database: Path) -> dict[str, list[tuple[object, ...]]]:
+    tables = [name for (name,) in rows(database, "SELECT table_name FROM duckdb_tables()")]
+    return {name: rows(database, f'SELECT * FROM "{name}" ORDER BY ALL') for name in tables}
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def send(collector: RunningCollector, count: int) -> None:
+    connection = http.client.HTTPConnection(collector.http, timeout=30)
+    data = body(*[span(attributes=[text("k", os.urandom(500).hex())]) for _ in range(count)])
+    try:
+        connection.request("POST", "/v1/traces", data, {"content-type": "application/x-protobuf"})
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+
+
+def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> None:
+    store = Store.open(database)
+    store._writing.execute("DELETE FROM spans WHERE rowid < 1500")
+    store.close()
+    before, size = contents(database), database.stat().st_size
+    # DuckDB 1.5 writes the SQL of a view in another form each time.
+    views = "SELECT table_name, column_name, data_type FROM duckdb_columns() ORDER BY ALL"
+    columns = rows(database, views)
+
+    result = run("compact", "--database", database)
+
+    assert result.exit_code == 0, result.output
+    assert contents(database) == before
+    assert len(before["spans"]) == 1_500
+    assert rows(database, views) == columns
+    assert rows(database, "SELECT count(*) FROM runs") == [(1_505,)]
+    # Three row groups of 1,000, of which one and a half are empty, have become one.
+    assert database.stat().st_size < size
+    groups = "SELECT count(DISTINCT row_group_id) FROM pragma_storage_info('spans')"
+    assert rows(database, groups) == [(1,)]
+    assert rows(
+        database, "SELECT tags['storage_version'] FROM duckdb_databases() WHERE NOT internal"
+    ) == [("v1.5.0+",)]
+    assert (files(database.parent), mode(database)) == (["t.duckdb"], 0o600)
+
+
+def test_a_collector_goes_on_with_a_compacted_file(
+    database: Path, start_collector: Start, tmp_path: Path
+) -> None:
+    assert run("compact", "--database", database).exit_code == 0
+    collector = start_collector(database, *UNTOUCHED)
+
+    send(collector, 10)
+
+    assert collector.stop() == 0
+    assert rows(database, "SELECT count(*) FROM spans") == [(3_010,)]
+
+
+def test_a_file_that_a_collector_has_open_is_not_compacted(
+    database: Path, start_collector: Start
+) -> None:
+    collector = start_collector(database, *UNTOUCHED)
+
+    result = run("compact", "--database", database)
+
+    assert result.exit_code == 2
+    assert f"in use by the collector with PID {collector.process.pid}" in result.output
+
+
+def test_a_rewriting_that_fails_leaves_the_file_as_it_was(database: Path) -> None:
+    Store.open(database).close()
+    before = database.read_bytes()
+
+    def loses_a_row(table: str, rows: pa.Table) -> pa.Table:
+        return rows.slice(1) if table == "spans" else rows
+
+    with pytest.raises(StoreError, match="2999 rows of spans instead of 3000; nothing was changed"):
+        rewrite(database, loses_a_row)
+
+    assert database.read_bytes() == before
+    assert files(database.parent) == ["t.duckdb"]
+
+
+def test_no_byte_of_what_a_rewriting_changed_is_left(database: Path) -> None:
+    store = Store.open(database)
+    secret = os.urandom(40).hex()
+    store.insert(list(decode(request(span(attributes=[text("k", secret)])), START).rows))
+    store.close()
+    assert secret.encode() in database.read_bytes()
+
+    def redacted(table: str, rows: pa.Table) -> pa.Table:
+        if table != "spans":
+            return rows
+        place = rows.schema.get_field_index("attributes")
+        kept = [each.replace(secret, "[gone]") for each in rows.column(place).to_pylist()]
+        return rows.set_column(place, "attributes", pa.array(kept))
+
+    rewrite(database, redacted)
+
+    assert secret.encode() not in database.read_bytes()
+    assert files(database.parent) == ["t.duckdb"]
+    assert rows(database, "SELECT count(*) FROM spans WHERE attributes::VARCHAR LIKE '%[gone]%'")[
+        0
+    ] == (1,)
+
+
+def test_a_snapshot_of_a_file_holds_its_log_too_and_leaves_it_alone(database: Path) -> None:
+    before, log = database.read_bytes(), log_of(database).read_bytes()
+    copy = database.with_name("copy.duckdb")
+    copy.write_text("an older one")
+
+    result = run("snapshot", copy, "--database", database)
+
+    assert result.exit_code == 0, result.output
+    assert "3000 spans" in result.output
+    assert (database.read_bytes(), log_of(database).read_bytes()) == (before, log)
+    assert contents(copy) == contents(database)
+    assert mode(copy) == 0o600
+    assert files(copy.parent) == ["copy.duckdb", "t.duckdb", "t.duckdb.wal"]
+
+
+def test_a_snapshot_of_a_running_collector_is_what_was_committed_when_it_was_asked(
+    tmp_path: Path, start_collector: Start
+) -> None:
+    database, copy = tmp_path / "live.duckdb", tmp_path / "copy.duckdb"
+    collector = start_collector(database, *UNTOUCHED)
+    send(collector, 500)
+    stop = threading.Event()
+    sent = [500]
+
+    def keep_sending() -> None:
+        while not stop.is_set():
+            send(collector, 20)
+            sent[0] += 20
+
+    thread = threading.Thread(target=keep_sending)
+    thread.start()
+    found = []
+    for _ in range(3):
+        before = sent[0]
+        result = run("snapshot", copy, "--database", database)
+        assert result.exit_code == 0, result.output
+        [(spans,)] = rows(copy, "SELECT count(*) FROM spans")
+        # One request may be committed and not counted here yet.
+        assert before <= spans <= sent[0] + 20
+        found.append(spans)
+    stop.set()
+    thread.join()
+
+    assert mode(copy) == 0o600
+    assert found == sorted(found)
+    assert collector.stop() == 0
+    assert rows(database, "SELECT count(*) FROM spans") == [(sent[0],)]
+
+
+def test_a_snapshot_that_a_checkpoint_overtakes_is_never_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.snapshot._PIECE_BYTES", 100_000)
+    monkeypatch.setattr("otelchain_collector.writer.HELD_WAL_BYTES", 1)
+    store = Store.open(tmp_path / "t.duckdb")
+    store.insert(some(1_000))
+    writer = Writer(store)
+    snapshots = _Snapshots(writer, store, AllowedHosts(()))
+    size = snapshots._begin()
+
+    async def pieces(disturb: Callable[[], None]) -> int:
+        received = 0
+        async for piece in snapshots._pieces(size):
+            received += len(piece)
+            disturb()
+        return received
+
+    assert asyncio.run(pieces(lambda: store.insert(some(10)))) == size
+    with pytest.raises(SnapshotSpoiledError):
+        # As the writer does when its log has grown too large meanwhile.
+        asyncio.run(pieces(lambda: writer._checkpoint_if_due(idle=False)))
+    store.close()
+
+
+def test_there_is_one_snapshot_at_a_time_and_nobody_holds_it_for_ever(
+    tmp_path: Path, start_collector: Start
+) -> None:
+    collector = start_collector(tmp_path / "live.duckdb", *UNTOUCHED)
+    for _ in range(20):
+        send(collector, 512)
+    connection = http.client.HTTPConnection(collector.http, timeout=30)
+    connection.request("GET", "/snapshot")
+    response = connection.getresponse()
+    response.read(1000)
+    arguments = ["snapshot", tmp_path / "copy.duckdb", "--endpoint", collector.http]
+
+    second = run(*arguments)
+    response.close()
+    connection.close()
+
+    assert second.exit_code == 2
+    assert "another one is being sent" in second.output
+    for _ in range(100):
+        if run(*arguments).exit_code == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the first snapshot is still held")
+
+
+def test_a_collector_that_ends_on_the_way_leaves_no_half_of_a_snapshot(
+    tmp_path: Path, start_collector: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = start_collector(tmp_path / "live.duckdb", *UNTOUCHED)
+    for _ in range(20):
+        send(collector, 512)
+    piece = snapshot._piece
+
+    def cut(response: object) -> bytes:
+        found = piece(response)
+        collector.process.kill()
+        return found
+
+    monkeypatch.setattr("otelchain.cli.snapshot._piece", cut)
+    (tmp_path / "copies").mkdir()
+
+    result = run("snapshot", tmp_path / "copies" / "c.duckdb", "--endpoint", collector.http)
+
+    assert result.exit_code == 2
+    assert "ended after" in result.output
+    assert files(tmp_path / "copies") == []
+
+
+def test_a_snapshot_needs_the_permission_to_ask_sql(tmp_path: Path, start_collector: Start) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("aaaaaaaaaaaaaaaaaaaa read\nbbbbbbbbbbbbbbbbbbbb sql\n")
+    tokens.chmod(0o600)
+    collector = start_collector(tmp_path / "t.duckdb", "--token-file", str(tokens))
+    arguments = ["snapshot", tmp_path / "c.duckdb", "--endpoint", f"http://{collector.http}"]
+
+    def with_token(token: str) -> Result:
+        given = tmp_path / "token"
+        given.write_text(token)
+        return run(*arguments, "--token-file", given)
+
+    refused, permitted = with_token("aaaaaaaaaaaaaaaaaaaa"), with_token("bbbbbbbbbbbbbbbbbbbb")
+
+    assert (refused.exit_code, permitted.exit_code) == (2, 0)
+    assert "needs the permission 'sql'" in refused.output
+    assert (tmp_path / "c.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("t.duckdb", "is a database that is in use"),
+        ("absent/c.duckdb", "does not exist; create it"),
+        ("with-log.duckdb", "would be taken for the log"),
+    ],
+)
+def test_a_place_that_cannot_take_a_snapshot_is_named(
+    file: str, expected: str, database: Path
+) -> None:
+    database.with_name("with-log.duckdb.wal").write_bytes(b"")
+
+    result = run("snapshot", database.parent / file, "--database", database)
+
+    assert result.exit_code == 2
+    assert expected in result.output

@@ -1,0 +1,75 @@
+"""A real application, and its collector restarted under it: nothing the exporter holds is lost."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from collector_process import RunningCollector
+
+RUNS = 24
+# A run every 50 ms, sent in small batches; prints how far it is.
+APPLICATION = """
+import sys, time
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from otelchain import OtelCallbackHandler, configure
+
+provider = configure(service_name="shop", endpoint=sys.argv[1])
+chain = ChatPromptTemplate.from_template("{question}") | FakeListChatModel(responses=["yes"])
+chain = chain.with_config(callbacks=[OtelCallbackHandler(provider)])
+for number in range(int(sys.argv[2])):
+    chain.with_config(run_name=f"run {number}").invoke({"question": "?"})
+    print(number, flush=True)
+    time.sleep(0.05)
+provider.shutdown()
+"""
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_an_application_loses_no_span_when_its_collector_is_restarted_twice(
+    protocol: str, tmp_path: Path, start_collector: Callable[..., RunningCollector]
+) -> None:
+    database = tmp_path / "t.duckdb"
+    collector = start_collector(database)
+    addresses = ["--http", collector.http, "--grpc", collector.grpc]
+    endpoint = collector.grpc if protocol == "grpc" else collector.http
+    variables = {
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+        # On a busy machine a start takes longer than the 10 s for which an exporter holds a batch.
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "60",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    application = subprocess.Popen(
+        [sys.executable, "-c", APPLICATION, f"http://{endpoint}", str(RUNS)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    with application:
+        assert application.stdout is not None
+        for line in application.stdout:
+            if int(line) == RUNS // 3:
+                assert collector.stop() == 0
+                time.sleep(0.5)
+                collector = start_collector(database, *addresses)
+            elif int(line) == 2 * RUNS // 3:
+                collector.kill()
+                time.sleep(0.5)
+                collector = start_collector(database, *addresses)
+    assert application.returncode == 0
+    assert collector.stop() == 0
+
+    with duckdb.connect(str(database), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT name, count(*) FROM runs GROUP BY name ORDER BY name"
+        ).fetchall()
+    expected = {f"run {number}": 1 for number in range(RUNS)}
+    expected |= {"ChatPromptTemplate": RUNS, "FakeListChatModel": RUNS}
+    assert dict(found) == expected

@@ -1,0 +1,300 @@
+"""Retention: by age, by size, by service; whole traces; a file that stops growing."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from collector_process import RunningCollector
+from otelchain_collector.budget import ByteBudget
+from otelchain_collector.decode import decode
+from otelchain_collector.decode_logs import decode_logs
+from otelchain_collector.decode_metrics import decode_metrics
+from otelchain_collector.errors import CollectorError
+from otelchain_collector.retention import Retention, RetentionRules
+from otelchain_collector.settings import CollectorSettings, parse_age
+from otelchain_collector.store import Store
+from otelchain_collector.writer import Writer
+from otlp_requests import (
+    START,
+    log_record,
+    logs_request,
+    metrics_request,
+    point,
+    request,
+    span,
+    text,
+)
+
+DAY = 86_400 * 1_000_000_000
+
+
+class Kept:
+    """A store with its writer; everything is put in as if it had arrived some days ago."""
+
+    def __init__(self, database: Path) -> None:
+        self.store = Store.open(database)
+        self.writer = Writer(self.store)
+        self.writer.start()
+        self.now = START
+
+    def put(
+        self,
+        days_ago: float,
+        trace: str,
+        service: str = "shop",
+        count: int = 1,
+        start: int = START,
+        value: str = "v",
+    ) -> None:
+        received = self.now - int(days_ago * DAY)
+        spans = [
+            span(
+                trace_id=trace.encode().ljust(16, b"."),
+                start_time_unix_nano=start,
+                name=trace,
+                attributes=[text("k", value)],
+            )
+            for _ in range(count)
+        ]
+        self._submit(decode(request(*spans, service=service), received))
+
+    def put_others(self, days_ago: float) -> None:
+        received = self.now - int(days_ago * DAY)
+        self._submit(decode_logs(logs_request(log_record()), received))
+        self._submit(decode_metrics(metrics_request(point()), received))
+        self._submit(decode(request(span(trace_id=b"short")), received))
+
+    def _submit(self, decoded: object) -> None:
+        self.writer.submit(decoded, ByteBudget(1).reserve()).result(10)  # type: ignore[arg-type]
+
+    def look(self, rules: RetentionRules, retention: Retention | None = None) -> int:
+        return (retention or Retention(self.writer, self.store, rules)).look(self.now)
+
+    def names(self) -> set[str]:
+        return {name for (name,) in self.rows("SELECT name FROM spans")}
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        with self.store.cursor() as cursor:
+            return cursor.execute(sql).fetchall()
+
+
+@pytest.fixture(name="kept")
+def _kept(tmp_path: Path) -> Iterator[Kept]:
+    kept = Kept(tmp_path / "t.duckdb")
+    yield kept
+    kept.writer.close()
+    kept.store.close()
+
+
+def days(count: int) -> int:
+    return count * 86_400
+
+
+def test_what_arrived_before_the_time_is_deleted(kept: Kept) -> None:
+    kept.put(31.5, "old", count=3)
+    kept.put(29, "young")
+
+    assert kept.look(RetentionRules(days(30))) == 3
+
+    assert kept.names() == {"young"}
+    assert kept.writer.counts.expired == 3
+
+
+def test_the_time_of_arrival_counts_and_not_what_the_application_says(kept: Kept) -> None:
+    kept.put(1, "wrong clock", start=1)
+    kept.put(40, "from the future", start=START + 10_000 * DAY)
+
+    kept.look(RetentionRules(days(30)))
+
+    assert kept.names() == {"wrong clock"}
+
+
+def test_every_table_of_records_is_looked_at(kept: Kept) -> None:
+    tables = ("logs", "metric_points", "rejected_records")
+    kept.put_others(40)
+    kept.put_others(1)
+
+    assert kept.look(RetentionRules(days(30))) == 3
+
+    for table in tables:
+        assert kept.rows(f"SELECT count(*) FROM {table}") == [(1,)], table
+
+
+def test_a_trace_that_goes_on_is_kept_whole(kept: Kept) -> None:
+    kept.put(50, "ended")
+    kept.put(50, "goes on")
+    kept.put(1, "goes on")
+
+    kept.look(RetentionRules(days(30)))
+
+    assert kept.names() == {"goes on"}
+    assert kept.rows("SELECT count(*) FROM spans") == [(2,)]
+
+
+def test_a_trace_that_goes_on_while_it_is_being_deleted_is_kept(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.put(50, "wakes up")
+    retention = Retention(kept.writer, kept.store, RetentionRules(days(30)))
+    delete = kept.store.delete
+    awake = iter([True])
+
+    def wakes_up(statement: str, values: dict[str, object]) -> int:
+        if next(awake, False):
+            rows = decode(
+                request(span(trace_id=b"wakes up........", name="wakes up")), kept.now + 1
+            ).rows
+            kept.store.insert(rows)
+        return delete(statement, values)
+
+    monkeypatch.setattr(kept.store, "delete", wakes_up)
+
+    retention.look(kept.now)
+
+    assert kept.rows("SELECT count(*) FROM spans") == [(2,)]
+
+
+def test_a_run_that_never_ended_goes_with_its_trace(kept: Kept) -> None:
+    started = decode(request(span()), kept.now - 40 * DAY).rows
+    kept.writer.between_commits(lambda: kept.store.insert_pending(started)).result(10)
+
+    assert kept.look(RetentionRules(days(30))) == 1
+    assert kept.rows("SELECT count(*) FROM pending_spans") == [(0,)]
+
+
+def test_a_service_has_a_time_of_its_own_shorter_or_longer(kept: Kept) -> None:
+    for number, service in enumerate(("chatty", "audit", "other")):
+        for age in (2, 40, 100):
+            kept.put(age, f"{service} {age}", service, start=START + number)
+    rules = RetentionRules(days(30), services={"chatty": days(1), "audit": days(90)})
+
+    kept.look(rules)
+
+    assert kept.names() == {"audit 2", "audit 40", "other 2"}
+
+
+def test_a_time_for_a_service_alone_leaves_the_others(kept: Kept) -> None:
+    kept.put(100, "kept", "audit")
+    kept.put(100, "gone", "chatty")
+    kept.put_others(100)
+
+    kept.look(RetentionRules(services={"chatty": days(1)}))
+
+    assert kept.names() == {"kept"}
+    assert kept.rows("SELECT count(*) FROM metric_points") == [(1,)]
+
+
+def test_beyond_the_size_what_arrived_first_is_deleted(kept: Kept) -> None:
+    for day in range(40):
+        kept.put(40 - day, f"day {day:02}", count=100, value=str(day) * 2_000)
+        kept.writer.between_commits(kept.writer.checkpoint).result(10)
+    before = kept.store.live_bytes()
+
+    deleted = kept.look(RetentionRules(max_bytes=before // 2))
+
+    assert kept.store.live_bytes() <= before // 2
+    assert 1_000 < deleted < 3_500
+    names = sorted(kept.names())
+    # A day is deleted whole, or not at all but for the last.
+    assert names == [f"day {day:02}" for day in range(40 - len(names), 40)]
+
+
+def test_a_trace_that_is_too_large_and_goes_on_is_told(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        kept.put(1, "endless", count=500, value="v" * 500)
+        kept.writer.between_commits(kept.writer.checkpoint).result(10)
+    kept.put(0, "endless")
+
+    kept.look(RetentionRules(max_bytes=1))
+
+    assert kept.rows("SELECT count(*) FROM spans") == [(1_501,)]
+    assert "the rest is of traces that may be running" in caplog.text
+
+
+def test_the_file_stops_growing(kept: Kept, tmp_path: Path) -> None:
+    retention = Retention(kept.writer, kept.store, RetentionRules(days(5)))
+    sizes = []
+    for day in range(30):
+        kept.now = START + day * DAY
+        kept.put(0, f"day {day}", count=300, value=f"{day} " * 200)
+        retention.look(kept.now)
+        kept.writer.between_commits(kept.writer.checkpoint).result(10)
+        sizes.append(kept.store.database_bytes())
+
+    assert kept.rows("SELECT count(*) FROM spans")[0][0] in {5 * 300, 6 * 300}
+    assert max(sizes[10:]) <= 1.5 * sizes[9]
+
+
+def test_a_large_deletion_lets_commits_through(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otelchain_collector.retention._STEP_ROWS", 10)
+    for day in range(20):
+        kept.put(100 + day, f"day {day}", count=10)
+    order = []
+    insert, delete = kept.store.insert, kept.store.delete
+
+    def insert_and_note(rows: object, **others: object) -> object:
+        order.append("commit")
+        return insert(rows, **others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kept.store, "insert", insert_and_note)
+
+    def delete_and_receive(statement: str, values: dict[str, object]) -> int:
+        order.append("delete")
+        if order.count("delete") == 5:
+            # While a step runs, a request arrives.
+            new = decode(request(span(name="new")), kept.now)
+            kept.writer.submit(new, ByteBudget(1).reserve())
+        return delete(statement, values)
+
+    monkeypatch.setattr(kept.store, "delete", delete_and_receive)
+
+    kept.look(RetentionRules(days(30)))
+
+    assert order == ["delete"] * 5 + ["commit"] + ["delete"] * 15
+    assert kept.names() == {"new"}
+
+
+@pytest.mark.parametrize("text", ["", "7", "0d", "d", "7 years", "-1d", "1.5h"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time; write one such as 30d"):
+        parse_age(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("45m", 2_700), ("2w", 1_209_600)])
+def test_times_are_read(text: str, seconds: int) -> None:
+    assert parse_age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["shop", "=7d", "shop=", "shop=7", "shop=week"])
+def test_what_is_no_time_for_a_service_is_refused(text: str) -> None:
+    with pytest.raises(CollectorError, match=r"--retain must be SERVICE=AGE, such as shop=7d"):
+        RetentionRules.of(CollectorSettings(retain=(text,)))
+
+
+def test_a_collector_keeps_to_its_settings(
+    tmp_path: Path, start_collector: Callable[..., RunningCollector]
+) -> None:
+    database = tmp_path / "t.duckdb"
+    kept = Kept(database)
+    kept.now = time.time_ns()
+    for age in (1, 3):
+        for service in ("shop", "bank"):
+            kept.put(age, f"{service} {age}", service)
+    kept.writer.close()
+    kept.store.close()
+
+    collector = start_collector(database, "--retain-age", "2d", "--retain", "bank=12h")
+    for _ in range(100):
+        # Of the one service, and of the others.
+        if collector.log.read_text().count("rows deleted") == 2:
+            break
+        time.sleep(0.1)
+    collector.stop()
+
+    with duckdb.connect(str(database), read_only=True) as connection:
+        assert connection.execute("SELECT name FROM spans").fetchall() == [("shop 1",)]
