@@ -14,8 +14,8 @@ import duckdb
 from otelchain.demo.errors import DemoError
 from otelchain.demo.services import SERVICES
 from otelchain.demo.templates import BASE_UNIX_NANO, templates
+from otelchain_collector.database import STORAGE_VERSION
 from otelchain_collector.schema import migrate
-from otelchain_collector.store import STORAGE_VERSION
 
 DAYS: Final = 30
 SEED: Final = 7
