@@ -6,6 +6,7 @@ from typing import Any
 
 import genai_prices
 import pytest
+from genai_prices.data import providers
 
 from otelchain_collector import prices
 
@@ -93,3 +94,38 @@ def test_without_genai_prices_nothing_is_added(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(prices, "_table", lambda: None)
 
     assert added() == (None, None)
+
+
+USAGES = [
+    {"input_tokens": 0, "output_tokens": 0},
+    {"input_tokens": 1_234, "output_tokens": 567},
+    {"input_tokens": 300_000, "output_tokens": 9_000},
+    {"input_tokens": 1_000, "output_tokens": 10, "cache_read_tokens": 400},
+    {"input_tokens": 1_000, "output_tokens": 10, "cache_write_tokens": 300},
+    {"input_tokens": 900, "output_tokens": 1, "cache_read_tokens": 500, "cache_write_tokens": 400},
+    {"input_tokens": 10, "output_tokens": 1, "cache_read_tokens": 500},
+]
+
+
+def test_every_model_costs_what_the_price_table_calculates() -> None:
+    priced = 0
+    for provider in providers:
+        for model in provider.models:
+            try:
+                known = genai_prices.calc_price(
+                    genai_prices.Usage(input_tokens=1), model.id, provider_id=provider.id
+                )
+            except LookupError:
+                continue
+            for usage in USAGES:
+                try:
+                    expected = known.model.calc_price(
+                        genai_prices.Usage(**usage), provider, genai_request_timestamp=START
+                    ).total_price
+                except Exception:  # noqa: BLE001 - whatever it refuses
+                    expected = None
+                ours = prices._price(known, usage, START_UNIX_NANO)
+                wanted = None if expected is None else pytest.approx(float(expected), rel=1e-12)
+                assert ours == wanted, (model.id, usage)
+                priced += expected is not None
+    assert priced > 1_000
