@@ -96,6 +96,7 @@ def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> Non
     # DuckDB 1.5 writes the SQL of a view in another form each time.
     views = "SELECT table_name, column_name, data_type FROM duckdb_columns() ORDER BY ALL"
     columns = rows(database, views)
+    database.chmod(0o640)
 
     result = run("compact", "--database", database)
 
@@ -111,7 +112,72 @@ def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> Non
     assert rows(
         database, "SELECT tags['storage_version'] FROM duckdb_databases() WHERE NOT internal"
     ) == [("v1.5.0+",)]
-    assert (files(database.parent), mode(database)) == (["t.duckdb"], 0o600)
+    assert (files(database.parent), mode(database)) == (["t.duckdb"], 0o640)
+
+
+def make_large(database: Path) -> None:
+    """Make it 21,000 spans with 40 MB of attributes."""
+    store = Store.open(database)
+    store._writing.execute(
+        "INSERT INTO spans SELECT spans.* REPLACE "
+        "(json_object('k', repeat(md5(spans.span_id || i), 64)) AS attributes) "
+        "FROM spans, range(6) AS copies(i)"
+    )
+    store.close()
+
+
+def test_the_log_of_changed_rows_does_not_grow_with_the_table(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_large(database)
+    monkeypatch.setattr("otelchain_collector.rewrite._ROWS_AT_A_TIME", 4_096)
+    log = database.with_name("t.duckdb.rewriting.wal")
+    sizes = []
+
+    def look(_: int, __: int) -> None:
+        sizes.append(log.stat().st_size if log.exists() else 0)
+
+    rewrite(database, lambda _, rows: rows, look)
+
+    # 4,096 rows are some 9 MB.
+    assert 2_000_000 < max(sizes) < 15_000_000
+    assert rows(database, "SELECT count(*) FROM spans") == [(21_000,)]
+
+
+def test_what_is_written_on_the_way_lies_beside_the_database_and_is_for_its_owner_only(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working = tmp_path / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    # Less than the 40 MB that the rows have, so that some are spilled.
+    monkeypatch.setattr("otelchain_collector.database.DEFAULT_MEMORY_LIMIT_BYTES", 16 * 1024**2)
+    make_large(database)
+    found: dict[str, int] = {}
+
+    def look(_: int, __: int) -> None:
+        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.rewriting*"))
+        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.rewriting.tmp/*"))
+        assert files(working) == []
+
+    rewrite(database, lambda _, rows: rows, look)
+
+    assert any(name.startswith("duckdb_temp") for name in found), found
+    assert {name for name, bits in found.items() if bits & 0o077} == set()
+    assert files(tmp_path) == ["t.duckdb", "working"]
+
+
+def test_compact_leaves_a_link_to_the_file_a_link(database: Path, tmp_path: Path) -> None:
+    Store.open(database).close()
+    link = tmp_path / "elsewhere" / "link.duckdb"
+    link.parent.mkdir()
+    link.symlink_to(database)
+    before = database.stat().st_ino
+
+    assert run("compact", "--database", link).exit_code == 0
+
+    assert (link.is_symlink(), files(link.parent)) == (True, ["link.duckdb"])
+    assert database.stat().st_ino != before
 
 
 def test_a_collector_goes_on_with_a_compacted_file(
@@ -142,9 +208,10 @@ def test_a_rewriting_that_fails_leaves_the_file_as_it_was(database: Path) -> Non
     before = database.read_bytes()
 
     def loses_a_row(table: str, rows: pa.Table) -> pa.Table:
+        # Changed rows come in three pieces, of 1,024 rows at most.
         return rows.slice(1) if table == "spans" else rows
 
-    with pytest.raises(StoreError, match="2999 rows of spans instead of 3000; nothing was changed"):
+    with pytest.raises(StoreError, match="2997 rows of spans instead of 3000; nothing was changed"):
         rewrite(database, loses_a_row)
 
     assert database.read_bytes() == before

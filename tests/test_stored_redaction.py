@@ -11,8 +11,9 @@ import duckdb
 import pytest
 
 from otelchain import Redactor
+from otelchain_collector import rewrite as copying
 from otelchain_collector.errors import StoreError
-from otelchain_collector.redaction import rewrite as rewriting
+from otelchain_collector.redaction import rewrite as redacting
 from otelchain_collector.redaction.rewrite import rewrite
 from otelchain_collector.redaction.stored import StoredRedaction
 from otelchain_collector.schema import create
@@ -26,7 +27,7 @@ DEFAULT = StoredRedaction(Redactor())
 SECRET = "sk-proj-Q77xAb2Cd3Ef4Gh5Ij6Kl7Mn8Op9Qr"
 
 
-def no_progress(_: int) -> None:
+def no_progress(_: int, __: int) -> None:
     pass
 
 
@@ -218,41 +219,40 @@ def test_without_yes_nothing_is_written(start_collector: Any, tmp_path: Path) ->
     assert database.read_bytes() == before
 
 
-def fail_at(name: str) -> Callable[[pytest.MonkeyPatch], None]:
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(*_: Any, **__: Any) -> Any:
-            raise OSError(28, os.strerror(28))
-
-        monkeypatch.setattr(rewriting, name, fail)
-
-    return patch
-
-
-@pytest.mark.parametrize("name", ["_redacted", "_sync", "_keep_owner"])
+@pytest.mark.parametrize(
+    ("module", "name"), [(redacting, "_redacted"), (copying, "_sync"), (copying, "_keep_access")]
+)
 def test_when_it_fails_the_file_is_as_it_was_and_nothing_is_left_beside(
-    name: str, start_collector: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: Any, name: str, start_collector: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "store"
     folder.mkdir()
     database = small(folder / "t.duckdb", *leaking(), start_collector=start_collector)
     before = database.read_bytes()
-    fail_at(name)(monkeypatch)
 
-    with pytest.raises(StoreError, match="was not rewritten: No space left"):
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(module, name, fail)
+
+    with pytest.raises(StoreError, match=r"cannot write .*t\.duckdb anew: .*No space left"):
         rewrite(database, DEFAULT, no_progress)
 
     assert database.read_bytes() == before
     assert [path.name for path in folder.iterdir()] == ["t.duckdb"]
 
 
-def test_what_a_crash_left_beside_the_file_is_replaced(
+def test_what_a_crash_left_beside_the_file_is_replaced_or_removed(
     start_collector: Any, tmp_path: Path
 ) -> None:
     folder = tmp_path / "store"
     folder.mkdir()
     database = small(folder / "t.duckdb", *leaking(), start_collector=start_collector)
-    (folder / "t.duckdb.redacting").write_bytes(b"half a file")
-    (folder / "t.duckdb.redacting.wal").write_bytes(b"half a log")
+    (folder / "t.duckdb.rewriting").write_bytes(b"half a file")
+    (folder / "t.duckdb.rewriting.wal").write_bytes(b"half a log")
+    for spilled in (folder / "t.duckdb.rewriting.tmp", folder / "t.duckdb.tmp"):
+        spilled.mkdir()
+        (spilled / "duckdb_temp_1_1_storage_DEFAULT-0.tmp").write_text(SECRET)
 
     rewrite(database, DEFAULT, no_progress)
 
@@ -270,6 +270,38 @@ def test_a_link_stays_a_link(start_collector: Any, tmp_path: Path) -> None:
 
     assert link.is_symlink()
     assert SECRET.encode() not in real.read_bytes()
+
+
+def test_a_damaged_log_beside_the_file_is_named_and_nothing_is_rewritten_before_it_is_gone(
+    start_collector: Any, tmp_path: Path
+) -> None:
+    database = small(tmp_path / "t.duckdb", *leaking(), start_collector=start_collector)
+    link = tmp_path / "elsewhere" / "link.duckdb"
+    link.parent.mkdir()
+    link.symlink_to(database)
+    before = database.read_bytes()
+    aside = tmp_path / "t.duckdb.wal.damaged-20261130T000000Z"
+    aside.write_text(SECRET)
+
+    for name in (database, link):
+        refused = asked("redact", "apply", "--database", str(name), "--yes")
+        tried = asked("redact", "apply", "--database", str(name))
+        scanned = asked("redact", "scan", "--database", str(name))
+
+        assert (refused.returncode, refused.stdout) == (2, b"")
+        assert f"{aside} would keep what is taken out" in " ".join(refused.stderr.decode().split())
+        assert b"delete it or move it away" in b" ".join(refused.stderr.split())
+        assert (tried.returncode, scanned.returncode) == (0, 0)
+        for answer in (tried, scanned):
+            assert f"not looked at: {aside}, a damaged log" in answer.stderr.decode()
+        assert SECRET.encode() not in refused.stderr + tried.stderr + scanned.stderr
+    assert database.read_bytes() == before
+
+    aside.unlink()
+    done = asked("redact", "apply", "--database", str(database), "--yes")
+    assert done.returncode == 0
+    assert b"damaged log" not in done.stderr
+    assert SECRET.encode() not in database.read_bytes()
 
 
 def test_tables_of_somebody_else_are_not_lost(start_collector: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ between, the name leads to the old file or to the new one.
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -26,8 +27,8 @@ _INSERT: Final = 'INSERT INTO draft."{table}" BY NAME {rows}'
 _COUNT: Final = 'SELECT count(*) FROM {database}."{table}"'
 # A multiple of DuckDB's row groups (122,880), so that the new file has full ones.
 _ROWS_AT_A_TIME: Final = 122_880
-# Rows go through Python when they are changed: some 3 KB each.
-_CHANGED_AT_A_TIME: Final = 8_192
+# Rows go through Python when they are changed: usually 3 KB each, but some have payloads.
+_CHANGED_AT_A_TIME: Final = 1_024
 
 
 def _nobody(_: int, __: int) -> None:
@@ -38,18 +39,23 @@ def rewrite(database: Path, change: Change | None = None, progress: Progress = _
     """Replace a database that nothing has open by a new file with the same rows.
 
     Args:
-        database: The file. Its lock is held until the new file has taken its name.
+        database: The file, or a link to it, which stays one. Its lock is held until the new file
+            has taken its name; mode and owner are kept.
         change: What becomes of the rows on the way; the old values are in no byte of the new file.
         progress: Called now and then.
 
     Raises:
         StoreError: It did not work; the file is as it was.
     """
+    database = database.resolve()
     draft = database.with_name(f"{database.name}.rewriting")
     with _translated(database), attached(database, read_only=False) as connection:
         # Nothing may stay in a log that the new file would be given at its next start.
         connection.execute("CHECKPOINT source")
-        _write(connection, draft, database, change, progress)
+        with _finished(connection, draft, change, progress):
+            _keep_access(database, draft)
+            _remove_spilled(database)
+            replace(draft, database)
 
 
 def copy(database: Path, target: Path, progress: Progress = _nobody) -> None:
@@ -64,32 +70,39 @@ def copy(database: Path, target: Path, progress: Progress = _nobody) -> None:
         StoreError: It did not work; there is no new file.
     """
     draft = target.with_name(f"{target.name}.{os.getpid()}")
-    with _translated(database), attached(database, read_only=True) as connection:
-        _write(connection, draft, target, None, progress)
+    with (
+        _translated(database),
+        attached(database, read_only=True) as connection,
+        _finished(connection, draft, None, progress),
+    ):
+        replace(draft, target)
 
 
-def _write(
-    connection: duckdb.DuckDBPyConnection,
-    draft: Path,
-    target: Path,
-    change: Change | None,
-    progress: Progress,
-) -> None:
-    _remove(draft)  # One that a killed process left.
-    try:
-        with _private():
+@contextlib.contextmanager
+def _finished(
+    connection: duckdb.DuckDBPyConnection, draft: Path, change: Change | None, progress: Progress
+) -> Iterator[None]:
+    """Write the draft; remove it when that, or what is then done with it, fails."""
+    spilled = draft.with_name(f"{draft.name}.tmp")
+    # What a killed process left.
+    _remove(draft)
+    shutil.rmtree(spilled, ignore_errors=True)
+    with _private():
+        try:
+            # By default it is .tmp in the working directory. DuckDB removes it at the end.
+            connection.execute(f"SET temp_directory = '{quoted(spilled)}'")
             connection.execute(
                 f"ATTACH '{quoted(draft)}' AS draft (STORAGE_VERSION '{STORAGE_VERSION}')"
             )
-        connection.execute("COPY FROM DATABASE source TO draft (SCHEMA)")
-        _fill(connection, change, progress)
-        connection.execute("DETACH draft")
-        replace(draft, target)
-    except BaseException:
-        with contextlib.suppress(duckdb.Error):
-            connection.execute("DETACH DATABASE IF EXISTS draft")
-        _remove(draft)
-        raise
+            connection.execute("COPY FROM DATABASE source TO draft (SCHEMA)")
+            _fill(connection, change, progress)
+            connection.execute("DETACH draft")
+            yield
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):
+                connection.execute("DETACH DATABASE IF EXISTS draft")
+            _remove(draft)
+            raise
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, change: Change | None, progress: Progress) -> None:
@@ -122,6 +135,9 @@ def _copied(
             connection.register("changed", change(table, connection.sql(rows).to_arrow_table()))
             rows = "SELECT * FROM changed"
         [(inserted,)] = connection.execute(_INSERT.format(table=table, rows=rows)).fetchall()
+        if change is not None and (first + step) % _ROWS_AT_A_TIME == 0:
+            # Small pieces go through the log, which would grow as large as the table.
+            connection.execute("CHECKPOINT draft")
         yield int(inserted)
 
 
@@ -131,6 +147,13 @@ def replace(draft: Path, target: Path) -> None:
     draft.replace(target)
     if os.name == "posix":
         _sync(target.parent)
+
+
+def _keep_access(old: Path, new: Path) -> None:
+    shutil.copymode(old, new)
+    status = old.stat()
+    if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.getuid(), os.getgid()):
+        os.chown(new, status.st_uid, status.st_gid)
 
 
 def _sync(path: Path) -> None:
@@ -171,6 +194,16 @@ def _private() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def _remove_spilled(database: Path) -> None:
+    """Remove rows that a killed collector had spilled; whoever has the lock owns them."""
+    # Where DuckDB spills by default.
+    folder = database.with_name(f"{database.name}.tmp")
+    for file in folder.glob("duckdb_temp*"):
+        file.unlink()
+    with contextlib.suppress(OSError):  # It is not there, or holds something else.
+        folder.rmdir()
 
 
 def _remove(draft: Path) -> None:

@@ -47,6 +47,17 @@ def _print_report(report: "Report", format_name: str) -> None:
     remark(answer, format_name, "")
 
 
+def _warn_of_damaged_logs(database: Path) -> None:
+    from otelchain_collector.redaction.rewrite import damaged_logs
+
+    for log in damaged_logs(database):
+        click.echo(
+            f"not looked at: {log}, a damaged log, which may hold any of it too; delete it when it "
+            "is of no use any more",
+            err=True,
+        )
+
+
 _POLICY: Final = click.Option(
     ["--policy"],
     metavar="FILE",
@@ -159,9 +170,12 @@ def scan_command(
     from otelchain_collector.redaction.stored import StoredRedaction
 
     redaction = StoredRedaction(load(policy or ""))
+    place = Place.taken_from(values)
     with progress("Scanning", _unknown) as advance:
-        report = scan(open_source(Place.taken_from(values)), redaction, advance)
+        report = scan(open_source(place), redaction, advance)
     _print_report(report, format_name)
+    if not place.endpoint:  # Otherwise the file may be on another machine.
+        _warn_of_damaged_logs(place.database)
     if fail_on_findings and report:
         context.exit(_FOUND)
 
@@ -178,14 +192,15 @@ def apply_command(policy: str | None, database: Path, format_name: str, yes: boo
 
     The file is copied without it and then replaced: no old byte stays in file or log, and a crash
     leaves the file as it was. It needs as much free space as the file has, and no collector may
-    have the file open: stop it first. Copies that you made are yours to remove.
+    have the file open: stop it first. Copies that you made are yours to remove, and damaged logs
+    that lie beside the file (NAME.wal.damaged-TIME): before that, nothing is rewritten.
 
     \b
     Example:
       otelchain redact apply --policy redaction.toml --database traces.duckdb
       otelchain redact apply --policy redaction.toml --database traces.duckdb --yes
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.progress import progress
+    from otelchain.cli.progress import in_percent, progress
     from otelchain.reading.source import FileSource
     from otelchain.redaction.policy_file import load
     from otelchain_collector.redaction.rewrite import rewrite
@@ -193,11 +208,14 @@ def apply_command(policy: str | None, database: Path, format_name: str, yes: boo
     from otelchain_collector.redaction.stored import StoredRedaction
 
     redaction = StoredRedaction(load(policy or ""))
-    with progress("Redacting", _unknown) as advance:
-        if yes:
-            report = rewrite(database, redaction, advance)
-        else:
+    if yes:
+        with progress("Redacting", lambda: 100) as advance:
+            report = rewrite(database, redaction, in_percent(advance))
+    else:
+        with progress("Scanning", _unknown) as advance:
             report = scan(FileSource(database), redaction, advance)
     _print_report(report, format_name)
+    if not yes:
+        _warn_of_damaged_logs(database)
     done = "was rewritten" if yes else "is as it was; add --yes to rewrite it"
     click.echo(f"{database} {done}", err=True)
