@@ -77,8 +77,10 @@ class _Frame:
             return
         try:
             self.run.owner.fail(self.run.run_id, error)
-        except Exception:  # noqa: BLE001 - the application must see its own error
-            _log.exception("otelchain could not end a run")
+        except Exception as failure:  # noqa: BLE001 - the application must see its own error
+            # Not the text, nor a traceback with the application's error: both may hold content.
+            kind = type(failure).__name__
+            _log.error("otelchain could not end a run (%s); the application goes on", kind)
 
 
 _frame: ContextVar[_Frame | None] = ContextVar("otelchain_frame", default=None)

@@ -142,7 +142,8 @@ class LiveRuns(SpanProcessor):
                 self._send(spans)
             except Exception as error:  # noqa: BLE001 - the next runs may fare better
                 self.failed += len(spans)
-                _log.warning("pending runs could not be sent: %r", error)
+                # The text of an encoder's error may quote an attribute.
+                _log.warning("pending runs could not be sent (%s)", type(error).__name__)
             with self._changed:
                 self._sending = False
                 self._changed.notify_all()

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -141,8 +142,10 @@ class Sender:
                     self._send_attempt(work)
                 else:
                     self._send_stored(work)
-            except Exception:  # noqa: BLE001  # without this thread nothing is sent any more
-                _log.exception("the spool's sender failed")
+            except Exception as error:  # noqa: BLE001  # without this thread nothing is sent any more
+                # The frames without the text, which may quote an attribute.
+                frames = "".join(traceback.format_tb(error.__traceback__))
+                _log.error("the spool's sender failed (%s)\n%s", type(error).__name__, frames)
                 self._failed()
         with self._changed:
             self._thread = None
@@ -186,7 +189,8 @@ class Sender:
         try:
             return self._exporter.export(spans) is SpanExportResult.SUCCESS
         except Exception as error:  # noqa: BLE001  # older exporters raise what requests raises
-            _log.warning("the OTLP exporter failed: %s", error)
+            # The text of an encoder's error may quote an attribute.
+            _log.warning("the OTLP exporter failed (%s)", type(error).__name__)
             return False
 
     def _send_attempt(self, attempt: Attempt) -> None:
