@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # pytest's own options: make test ARGS="-k retriever"
 ARGS ?=
+# Tests wait for processes more than they compute: three workers on two cores, a file each at a time.
+TEST_WORKERS ?= 3
 
 # Versions come from constraints.txt, those of the build backend too. pip is upgraded first:
 # the one in a new environment may be older than --group and --build-constraint (25.3).
@@ -27,7 +29,7 @@ demo: $(VENV)/demo.stamp
 	@$(BIN)/otelchain demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile $(ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

@@ -738,7 +738,9 @@ def test_the_siblings_of_a_failed_batch_item_without_a_parent_end_too(
     assert sorted(statuses) == ["abandoned", "abandoned", "error"]
 
 
-@pytest.mark.parametrize("key", [_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"])
+@pytest.mark.parametrize(
+    "key", [_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"], ids=["private", "text"]
+)
 def test_suppressed_instrumentation_records_nothing(
     key: str, handler: OtelCallbackHandler, finished_spans: FinishedSpans
 ) -> None:

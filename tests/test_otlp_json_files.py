@@ -549,7 +549,7 @@ def test_standard_input_is_read_also_twice(tmp_path: Path) -> None:
         (b"\x00\x00\x01\x1c\x0a\x99", "'format: json' and without 'compression' can be imported"),
         (b"\x0a\x99\x01\x0a", "'format: json' and without 'compression' can be imported"),
         (b"PAR1\x15\x04", "is a Parquet file; use: otelchain import parquet"),
-        (gzip.compress(b"{}" * 9999)[:-12], "cannot read"),
+        (gzip.compress(b"{}" * 9999, mtime=0)[:-12], "cannot read"),
         (None, "No such file or directory"),
     ],
 )
