@@ -25,7 +25,9 @@ def raw_deflate(body: bytes) -> bytes:
         ("gzip", gzip.compress(b"", mtime=0), b""),
         (
             "gzip",
-            gzip.compress(b"one", mtime=0) + gzip.compress(b"two", mtime=0) + gzip.compress(TEXT, mtime=0),
+            gzip.compress(b"one", mtime=0)
+            + gzip.compress(b"two", mtime=0)
+            + gzip.compress(TEXT, mtime=0),
             b"onetwo" + TEXT,
         ),
         ("gzip", gzip.compress(TEXT, mtime=0) + bytes(512), TEXT),

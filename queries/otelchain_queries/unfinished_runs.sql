@@ -6,7 +6,7 @@
 -- finding: Run {name} has not ended since {quiet_ms:duration}.
 -- weight: 65
 -- param: min_quiet = 5m  how long a pending run must have been going: 30s, 5m, 1h
--- param: now =   count quiet_ms up to this UTC time; empty for the present
+-- param: now = 2262-01-01  count quiet_ms up to this UTC time, and at the latest up to the present
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
 -- param: since = 1970-01-01  only runs that started at or after this UTC time
 -- param: until = 2262-01-01  only runs that started before this UTC time
@@ -14,9 +14,7 @@
 -- param: limit = 100  number of rows to show
 WITH present AS (
     -- Not the newest start in the store: of an application that was killed there comes none.
-    SELECT coalesce(
-            epoch_ns(nullif($now, '')::TIMESTAMP_NS), epoch_us(now()) * 1000
-        ) AS unix_nano
+    SELECT least(epoch_ns($now::TIMESTAMP_NS), epoch_us(now()) * 1000) AS unix_nano
 ),
 picked AS (
     SELECT
