@@ -1,6 +1,7 @@
 """What every test starts from: no tracing variables of the developer's shell, no proxies."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,10 @@ hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
+
+# What a script starts in the background ignores Ctrl-C, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # pytest-xdist sets them in its workers, and then every terminal of a test is 80 wide.
 for _name in ("COLUMNS", "LINES"):
