@@ -34,33 +34,28 @@ def problems(text: str, file_name: str) -> list[str]:
 
 def _problems(connection: duckdb.DuckDBPyConnection, query: Query, file_name: str) -> Iterator[str]:
     try:
-        statements = connection.extract_statements(query.sql)
-        if len(statements) != 1:
-            yield f"{file_name}: there must be one SELECT; there are {len(statements)} statements"
-            return
-        tree = syntax_tree(connection, query.sql)
-        check_tree(tree)
+        yield from _tried(connection, query, file_name)
     except duckdb.Error as error:
         yield _placed(error, file_name)
-        return
     except QueryFailed as error:
         yield f"{file_name}: {error}"
+
+
+def _tried(connection: duckdb.DuckDBPyConnection, query: Query, file_name: str) -> Iterator[str]:
+    statements = connection.extract_statements(query.sql)
+    if len(statements) != 1:
+        yield f"{file_name}: there must be one SELECT; there are {len(statements)} statements"
         return
+    tree = syntax_tree(connection, query.sql)
+    check_tree(tree)
     wrong = list(_parameters(statements[0].named_parameters, query, file_name))
     if wrong:
         yield from wrong
         return
-    try:
-        check_values(connection, PurePath(query.name).name, casts_in(tree), query.bind({}))
-        answer = connection.execute(query.sql, query.bind({}) or None)
-        columns = [column[0] for column in answer.description or ()]
-        answer.fetchall()
-    except duckdb.Error as error:
-        yield _placed(error, file_name)
-        return
-    except QueryFailed as error:
-        yield f"{file_name}: {error}"
-        return
+    check_values(connection, PurePath(query.name).name, casts_in(tree), query.bind({}))
+    answer = connection.execute(query.sql, query.bind({}) or None)
+    columns = [column[0] for column in answer.description or ()]
+    answer.fetchall()
     for column in query.finding.columns if query.finding else ():
         if column not in columns:
             yield f"{file_name}: finding names {{{column}}}, which is no column of the answer"
