@@ -1,5 +1,6 @@
 """A real collector process on free ports, for tests; conftest.py makes a fixture of it."""
 
+import http.client
 import json
 import os
 import re
@@ -62,6 +63,18 @@ def start(
     ready = READY.fullmatch(_first_line(process.stdout))
     assert ready, f"the collector did not start: {log.read_text()}"
     return RunningCollector(process, database, ready[2], ready[3], log)
+
+
+def ask(
+    collector: RunningCollector, method: str, path: str, data: bytes | str, headers: dict[str, str]
+) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """Send one request; return status, headers and body."""
+    connection = http.client.HTTPConnection(collector.http, timeout=30)
+    connection.request(method, path, data, headers)
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    return response.status, response.headers, content
 
 
 def hold(collector: RunningCollector, size: int) -> socket.socket:

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from otelchain_collector.schema import migrate
+from otelchain_collector.store import SQL_TYPES
 from otelchain_queries import load
 
 TEN_O_CLOCK = datetime(2026, 11, 30, 10, 0)  # noqa: DTZ001 - DuckDB answers in naive UTC
@@ -19,18 +20,6 @@ T1, T2, T3, T4, T5 = ("1" * 32, "2" * 32, "3" * 32, "4" * 32, "5" * 32)
 
 Row = dict[str, Any]
 
-_ARROW_TYPES = {
-    "VARCHAR": pa.string(),
-    "JSON": pa.string(),
-    "BIGINT": pa.int64(),
-    "INTEGER": pa.int32(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "UBIGINT": pa.uint64(),
-    "VARCHAR[]": pa.list_(pa.string()),
-    "DOUBLE[]": pa.list_(pa.float64()),
-    "UBIGINT[]": pa.list_(pa.uint64()),
-}
 _AROUND: Row = {
     "attributes": "{}",
     "scope_name": "otelchain",
@@ -71,7 +60,7 @@ class GoldenStore:
             described = self._connection.execute(f"DESCRIBE {table}").fetchall()
             batch = pa.table(
                 {
-                    column: pa.array([row.get(column) for row in rows], _ARROW_TYPES[kind])
+                    column: pa.array([row.get(column) for row in rows], SQL_TYPES[kind])
                     for column, kind, *_ in described
                 }
             )

@@ -1,18 +1,9 @@
 """OTLP requests written byte by byte, for what protobuf itself refuses to write."""
 
-from otlp_requests import text
+from otlp_requests import field, text
 
 #: Field numbers of the kinds of metrics.proto.
 GAUGE, HISTOGRAM = 5, 9
-
-
-def field(number: int, payload: bytes) -> bytes:
-    """Write a field of bytes."""
-    length, size = len(payload), b""
-    while length > 0x7F:
-        size += bytes([length & 0x7F | 0x80])
-        length >>= 7
-    return bytes([number << 3 | 2]) + size + bytes([length]) + payload
 
 
 def protobuf_request(signal: str, service: str, *records: bytes, kind: int = GAUGE) -> bytes:

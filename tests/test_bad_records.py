@@ -15,6 +15,7 @@ from collector_process import RunningCollector
 from otlp_clients import SIGNALS, TRANSPORTS, Answer, json_bytes, rows, send
 from otlp_requests import (
     START,
+    field,
     log_record,
     logs_request,
     metrics_request,
@@ -24,7 +25,7 @@ from otlp_requests import (
     span,
     text,
 )
-from otlp_wire import field, protobuf_request
+from otlp_wire import protobuf_request
 
 Record = Span | LogRecord | NumberDataPoint
 every_signal = pytest.mark.parametrize("signal", SIGNALS)

@@ -1,6 +1,5 @@
 """What the collector says about itself: metrics, readiness, logs without content."""
 
-import http.client
 import io
 import json
 import logging
@@ -18,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import collector_process
-from collector_process import RunningCollector
+from collector_process import RunningCollector, ask
 from otelchain_collector import logs
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.decode import Decoded
@@ -39,17 +38,6 @@ def _collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColl
     collector = collector_process.start(folder / "t.duckdb", folder / "log", "--log-format=json")
     yield collector
     collector.kill()
-
-
-def ask(
-    collector: RunningCollector, method: str, path: str, data: bytes | str, headers: dict[str, str]
-) -> tuple[int, http.client.HTTPMessage, bytes]:
-    connection = http.client.HTTPConnection(collector.http, timeout=30)
-    connection.request(method, path, data, headers)
-    response = connection.getresponse()
-    content = response.read()
-    connection.close()
-    return response.status, response.headers, content
 
 
 def scraped(collector: RunningCollector) -> dict[tuple[str, tuple[str, ...]], float]:

@@ -1,6 +1,5 @@
 """Bearer tokens on both ports of a real collector: who gets in, who may do what."""
 
-import http.client
 import json
 import os
 import time
@@ -21,7 +20,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import collector_process
 import otelchain
-from collector_process import RunningCollector, readiness
+from collector_process import RunningCollector, ask, readiness
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.tokens import Tokens, Verdict
 from otlp_requests import body, span
@@ -61,17 +60,6 @@ def _collector(folder: Path, token_file: Path) -> Iterator[RunningCollector]:
     )
     yield collector
     collector.kill()
-
-
-def ask(
-    collector: RunningCollector, method: str, path: str, data: bytes | str, headers: dict[str, str]
-) -> tuple[int, http.client.HTTPMessage, bytes]:
-    connection = http.client.HTTPConnection(collector.http, timeout=30)
-    connection.request(method, path, data, headers)
-    response = connection.getresponse()
-    content = response.read()
-    connection.close()
-    return response.status, response.headers, content
 
 
 def bearer(token: str | None) -> dict[str, str]:
