@@ -196,10 +196,16 @@ def load(options: argparse.Namespace, transport: str, address: str, results: Any
         results.put((result, size))
 
 
-def ask_until(stop: threading.Event, address: str, name: str, latencies_ms: list[float]) -> None:
-    """Ask a named query again and again, with 50 ms between."""
+def ask_until(
+    stop: threading.Event,
+    address: str,
+    name: str,
+    latencies_ms: list[float],
+    pause_seconds: float = 0.05,
+) -> None:
+    """Ask a named query again and again, with a pause between."""
     connection = http.client.HTTPConnection(address)
-    while not stop.wait(0.05):
+    while not stop.wait(pause_seconds):
         start = time.perf_counter()
         connection.request("POST", f"/queries/{name}", b"{}", {"Content-Type": "application/json"})
         response = connection.getresponse()
