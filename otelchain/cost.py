@@ -4,17 +4,17 @@ What the table does not know gets no attribute: a 0 would be summed up as if it 
 """
 
 import asyncio
-import functools
 import importlib
 import importlib.util
 import os
 import threading
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from otelchain import attributes as names
+from otelchain import pricing
 from otelchain.content import Attributes
-from otelchain.price_providers import PRICE_PROVIDERS
 
 _USAGE = {
     "input_tokens": names.GEN_AI_USAGE_INPUT_TOKENS,
@@ -38,8 +38,7 @@ class _PriceTable:
         self._started = False
         self._overdue = False  # waited once and in vain: nobody waits again
         self._lock = threading.Lock()
-        self.calculate: Any = None
-        self.usage: Any = None
+        self._is_usable = False
 
     def prepare(self) -> None:
         if self._started:
@@ -55,10 +54,10 @@ class _PriceTable:
 
     def _load(self) -> None:
         try:
-            prices = importlib.import_module("genai_prices")
-            self.calculate, self.usage = prices.calc_price, prices.Usage
-        except Exception:  # noqa: BLE001 - a broken install costs the costs, nothing else
-            self.calculate = None
+            importlib.import_module("genai_prices")
+            self._is_usable = True
+        except Exception:  # noqa: BLE001, S110 - a broken install costs the costs, nothing else
+            pass
         finally:
             self._arrived.set()
 
@@ -68,7 +67,7 @@ class _PriceTable:
             if _in_event_loop() or self._overdue:
                 return False
             self._overdue = not self._arrived.wait(LOAD_SECONDS)
-        return self.calculate is not None
+        return self._is_usable
 
 
 def _in_event_loop() -> bool:
@@ -100,8 +99,6 @@ def prepare() -> None:
 def cost(ours: Mapping[str, Any]) -> Attributes:
     """Price a model run by its provider, model and tokens; {} when any of them is unknown.
 
-    Takes about 0.1 ms when the model has a price, and next to nothing when it has none.
-
     Args:
         ours: Every attribute of the run's span, its usage included.
     """
@@ -112,31 +109,20 @@ def cost(ours: Mapping[str, Any]) -> Attributes:
     if not wanted or not _table.ready():
         return {}
     provider = ours.get(names.GEN_AI_PROVIDER_NAME)
-    provider = PRICE_PROVIDERS.get(provider, provider) if isinstance(provider, str) else None
+    provider = provider if isinstance(provider, str) else None
     usage = {key: ours[name] for key, name in _USAGE.items() if isinstance(ours.get(name), int)}
     for model in wanted:
-        if not _unpriced(provider, model):
-            return _priced(provider, model, usage)
+        priced = pricing.priced_model(provider, model)
+        if priced is not None:
+            return _attributes(pricing.price(priced, usage, datetime.now(timezone.utc)))
     return {}
 
 
-@functools.lru_cache(maxsize=1_024)
-def _unpriced(provider: str | None, model: str) -> bool:
-    """Remember which models have no price: a failed look-up goes through the whole table."""
-    try:
-        _table.calculate(_table.usage(input_tokens=1), model, provider_id=provider)
-    except Exception:  # noqa: BLE001 - LookupError for unknown ones; other ids may break it
-        return True
-    return False
-
-
-def _priced(provider: str | None, model: str, usage: Mapping[str, int]) -> Attributes:
-    try:
-        price = _table.calculate(_table.usage(**usage), model, provider_id=provider)
-    except Exception:  # noqa: BLE001 - tokens that contradict each other, for example
+def _attributes(price: pricing.Price | None) -> Attributes:
+    if price is None:
         return {}
     return {
-        names.COST_INPUT_USD: float(price.input_price),
-        names.COST_OUTPUT_USD: float(price.output_price),
-        names.COST_TOTAL_USD: float(price.total_price),
+        names.COST_INPUT_USD: float(price.input),
+        names.COST_OUTPUT_USD: float(price.output),
+        names.COST_TOTAL_USD: float(price.total),
     }

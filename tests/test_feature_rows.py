@@ -1,10 +1,8 @@
 """What peers record of a run, row by row, and what none of them does: facts on spans."""
 
-import asyncio
 import json
 import math
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -26,7 +24,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from fakes import FakeModel, FakeRetriever, FinishedSpans
 from otelchain import (
     OtelCallbackHandler,
-    cost,
     messages,
     model_facts,
     prompt_facts,
@@ -701,134 +698,3 @@ def test_a_partly_filled_template_carries_what_is_filled_in(
         {"type": "PromptTemplate", "template": "{a} {b}", "variables": {"a": "1"}}
     ]
     assert json.loads(found["otelchain.input"]) == {"b": "2"}
-
-
-# --- cost --------------------------------------------------------------------------------------
-
-
-class Price:
-    """What genai-prices answers."""
-
-    def __init__(self, sent: float, received: float) -> None:
-        self.input_price, self.output_price, self.total_price = sent, received, sent + received
-
-
-class PriceTable:
-    """The part of the module genai_prices that is used; knows one model."""
-
-    asked: list[tuple[str, str | None, dict[str, int]]]
-
-    def __init__(self) -> None:
-        self.asked = []
-
-    @staticmethod
-    def Usage(**usage: int) -> dict[str, int]:  # noqa: N802 - the name of genai-prices' class
-        return usage
-
-    def calc_price(self, usage: dict[str, int], model: str, *, provider_id: str | None) -> Price:
-        self.asked.append((model, provider_id, usage))
-        if model != "fake-1":
-            raise LookupError(model)
-        return Price(0.25, 0.5)
-
-
-@pytest.fixture
-def prices(monkeypatch: pytest.MonkeyPatch) -> PriceTable:
-    table = PriceTable()
-    monkeypatch.setitem(sys.modules, "genai_prices", table)  # type: ignore[arg-type]
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setattr(cost, "_table", cost._PriceTable())
-    cost._unpriced.cache_clear()
-    return table
-
-
-def priced_answer(model_name: str) -> AIMessage:
-    usage: Any = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11}
-    return AIMessage("x", usage_metadata=usage, response_metadata={"model_name": model_name})
-
-
-def test_a_model_run_has_its_cost_and_an_unknown_response_model_falls_back_to_the_requested(
-    handler: OtelCallbackHandler, finished_spans: FinishedSpans, prices: PriceTable
-) -> None:
-    FakeModel(messages=iter([priced_answer("fake-1-2026")])).invoke("hi", {"callbacks": [handler]})
-
-    found = facts(finished_spans()["FakeModel"])
-    assert found["otelchain.cost.input_usd"] == 0.25
-    assert found["otelchain.cost.output_usd"] == 0.5
-    assert found["otelchain.cost.total_usd"] == 0.75
-    assert prices.asked[-1] == ("fake-1", "openai", {"input_tokens": 9, "output_tokens": 2})
-
-
-def test_a_model_without_a_price_has_no_cost_rather_than_none(
-    prices: PriceTable,
-) -> None:
-    ours: Mapping[str, Any] = {
-        "gen_ai.request.model": "mine",
-        INPUT: 9,
-        OUTPUT: 2,
-    }
-
-    assert [cost.cost(ours), cost.cost(ours)] == [{}, {}]
-    assert len(prices.asked) == 1  # an unknown model is looked for once
-
-
-def test_half_a_usage_has_no_cost(prices: PriceTable) -> None:
-    assert cost.cost({"gen_ai.request.model": "fake-1", OUTPUT: 2}) == {}
-
-
-def test_an_event_loop_never_waits_for_the_price_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    class NeverThere:
-        def is_set(self) -> bool:
-            return False
-
-        def wait(self, seconds: float) -> bool:
-            raise AssertionError("the event loop would stand still")
-
-    table: Any = cost._PriceTable()
-    table._started, table._arrived = True, NeverThere()
-    monkeypatch.setattr(cost, "_table", table)
-
-    async def application() -> Any:
-        return cost.cost({"gen_ai.request.model": "fake-1", INPUT: 9, OUTPUT: 2})
-
-    assert asyncio.run(application()) == {}
-
-
-def test_without_the_price_table_there_is_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(cost, "_table", cost._PriceTable())
-
-    assert cost.cost({"gen_ai.request.model": "gpt-4o", INPUT: 9, OUTPUT: 2}) == {}
-
-
-def test_the_installed_price_table_knows_the_models_of_the_large_providers() -> None:
-    pytest.importorskip("genai_prices")
-    cost._unpriced.cache_clear()
-    asked = [
-        ("openai", "gpt-4o"),
-        ("anthropic", "claude-sonnet-4-5-20250929"),
-        ("gcp.gemini", "gemini-2.5-pro"),
-        ("aws.bedrock", "anthropic.claude-3-5-sonnet-20241022-v2:0"),
-        ("azure.ai.openai", "gpt-4o"),
-        ("mistral_ai", "mistral-large-latest"),
-        ("x_ai", "grok-3"),
-        ("groq", "llama-3.3-70b-versatile"),
-    ]
-
-    for provider, model in asked:
-        ours = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
-        total = cost.cost({**ours, INPUT: 1000, OUTPUT: 100})["otelchain.cost.total_usd"]
-        assert isinstance(total, float), (provider, model)
-        assert 0 < total < 0.1, (provider, model)
-
-
-def test_cached_tokens_are_cheaper_in_the_installed_price_table() -> None:
-    pytest.importorskip("genai_prices")
-    ours = {"gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-4o"}
-
-    # gpt-4o: 2.50, cached 1.25, output 10.00 USD per million tokens.
-    assert cost.cost({**ours, INPUT: 1000, OUTPUT: 100, CACHE_READ: 300}) == {
-        "otelchain.cost.input_usd": pytest.approx(700 * 2.5e-6 + 300 * 1.25e-6),
-        "otelchain.cost.output_usd": pytest.approx(100 * 10e-6),
-        "otelchain.cost.total_usd": pytest.approx(0.003125),
-    }

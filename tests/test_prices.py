@@ -8,6 +8,7 @@ import genai_prices
 import pytest
 from genai_prices.data import providers
 
+from otelchain import pricing
 from otelchain_collector import prices
 
 # 2026-11-30T10:00:00Z
@@ -18,9 +19,9 @@ CALL = {"model": "gpt-4o", "provider": "openai", "input_tokens": 1_000, "output_
 
 @pytest.fixture(autouse=True)
 def _forget_models() -> Iterator[None]:
-    prices._known.cache_clear()
+    pricing.priced_model.cache_clear()
     yield
-    prices._known.cache_clear()
+    pricing.priced_model.cache_clear()
 
 
 def added(**columns: Any) -> tuple[float | None, int | None]:
@@ -91,7 +92,7 @@ def test_tokens_that_contradict_each_other_have_no_price() -> None:
 
 
 def test_without_genai_prices_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prices, "_table", lambda: None)
+    monkeypatch.setattr(prices, "_is_installed", lambda: False)
 
     assert added() == (None, None)
 
@@ -107,25 +108,31 @@ USAGES = [
 ]
 
 
+def parts(price: Any) -> Any:
+    """Return what the table calculates: US dollars for input, output and all."""
+    dollars = (price.input_price, price.output_price, price.total_price)
+    return pytest.approx(tuple(map(float, dollars)), rel=1e-12)
+
+
 def test_every_model_costs_what_the_price_table_calculates() -> None:
     priced = 0
     for provider in providers:
         for model in provider.models:
-            try:
-                known = genai_prices.calc_price(
-                    genai_prices.Usage(input_tokens=1), model.id, provider_id=provider.id
-                )
-            except LookupError:
+            known = pricing.priced_model(provider.id, model.id)
+            if known is None:
                 continue
             for usage in USAGES:
                 try:
                     expected = known.model.calc_price(
                         genai_prices.Usage(**usage), provider, genai_request_timestamp=START
-                    ).total_price
+                    )
                 except Exception:  # noqa: BLE001 - whatever it refuses
                     expected = None
-                ours = prices._price(known, usage, START_UNIX_NANO)
-                wanted = None if expected is None else pytest.approx(float(expected), rel=1e-12)
-                assert ours == wanted, (model.id, usage)
-                priced += expected is not None
+                ours = pricing.price(known, usage, START)
+                if expected is None:
+                    assert ours is None, (model.id, usage)
+                    continue
+                assert ours is not None, (model.id, usage)
+                assert tuple(map(float, ours)) == parts(expected), (model.id, usage)
+                priced += 1
     assert priced > 1_000
