@@ -16,6 +16,7 @@ import collector_process
 from collector_process import RunningCollector, readiness
 from otelchain_collector.memory_limit import memory_limit
 from otlp_requests import body, span
+from tls_files import Files
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 MIB = 1024 * 1024
@@ -123,6 +124,52 @@ def test_connections_beyond_the_number_are_told_to_come_again(impatient: Running
                 return
         time.sleep(0.05)
     raise AssertionError("closed connections are still counted")
+
+
+def test_connections_to_the_grpc_port_are_counted_too(impatient: RunningCollector) -> None:
+    with grpc.insecure_channel(impatient.grpc) as channel:
+        assert channel.unary_unary(METHOD)(body(span()), timeout=20) == b""
+        idle = [connect(impatient.grpc) for _ in range(7)]
+        with connect(impatient.grpc) as connection:
+            assert ended(connection) == b""
+        # The ones before are not disturbed.
+        assert channel.unary_unary(METHOD)(body(span()), timeout=20) == b""
+        for each in idle:
+            # They say nothing: their place is free after a second.
+            ended(each)
+            each.close()
+        with connect(impatient.grpc) as connection:
+            assert connection.recv(9)
+
+
+@pytest.mark.parametrize("port", ["http", "grpc"])
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00\x01\x00"], ids=["none", "half"])
+def test_a_handshake_that_does_not_end_takes_a_place_but_not_for_ever(
+    tmp_path: Path, start_collector: Callable[..., RunningCollector], port: str, said: bytes
+) -> None:
+    files = Files(tmp_path / "files")
+    limits = ("--request-seconds", "2", "--max-connections", "4")
+    collector = start_collector(tmp_path / "t.duckdb", *files.options(), *limits)
+    address = getattr(collector, port)
+    begun = [connect(address) for _ in range(4)]
+    for each in begun:
+        each.sendall(said)
+    start = time.monotonic()
+    with connect(address) as connection:
+        assert ended(connection) == b""
+    assert time.monotonic() - start < 1.5, "the fifth connection was let in"
+    for each in begun:
+        ended(each)
+        each.close()
+    assert time.monotonic() - start < 10
+
+    host, number = address.rsplit(":", 1)
+    with (
+        socket.create_connection((host, int(number)), timeout=20) as plain,
+        files.context().wrap_socket(plain, server_hostname="localhost") as secure,
+    ):
+        assert secure.version()
+    assert "Traceback" not in collector.log.read_text()
 
 
 def test_a_call_whose_message_does_not_arrive_is_told_to_come_again(

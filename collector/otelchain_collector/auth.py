@@ -1,10 +1,7 @@
-"""The doors: each request shows a token that permits it, before its body is read."""
+"""HTTP's door: each request shows a token that permits it, before its body is read."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
-import grpc
-import grpc.aio
 import orjson
 from google.protobuf.json_format import MessageToDict
 from google.rpc import code_pb2
@@ -30,14 +27,21 @@ _PROTOBUF: Final = "application/x-protobuf"
 
 _TEXTS: Final = {
     Verdict.MISSING: "a token is needed; send it as: Authorization: Bearer TOKEN",
+    Verdict.SEVERAL: "there is more than one Authorization header; send one",
     Verdict.INVALID: "the token is not one of this collector's",
     Verdict.FORBIDDEN: "the token does not permit this; it needs the permission {permission!r}",
 }
 _CHALLENGES: Final = {
     Verdict.MISSING: 'Bearer realm="otelchain"',
+    Verdict.SEVERAL: 'Bearer realm="otelchain", error="invalid_request"',
     Verdict.INVALID: 'Bearer realm="otelchain", error="invalid_token"',
     Verdict.FORBIDDEN: 'Bearer realm="otelchain", error="insufficient_scope", scope="{permission}"',
 }
+
+
+def refusal_text(verdict: Verdict, permission: Permission | None) -> str:
+    """Say what is wrong with a token, over either transport."""
+    return _TEXTS[verdict].format(permission=permission)
 
 
 class HttpAuth:
@@ -52,7 +56,7 @@ class HttpAuth:
         path = scope["path"]
         permission = _PERMISSIONS.get(path.split("/", 2)[1] if path.startswith("/") else "")
         headers = Headers(scope=scope)
-        verdict = self._tokens.check(headers.get("authorization"), permission)
+        verdict = self._tokens.check(tuple(headers.getlist("authorization")), permission)
         if verdict is Verdict.ALLOWED or path in _OPEN:
             await self._app(scope, receive, send)
             return
@@ -63,7 +67,7 @@ class HttpAuth:
 def _refusal(
     verdict: Verdict, permission: Permission | None, content_type: str, path: str
 ) -> Response:
-    text = _TEXTS[verdict].format(permission=permission)
+    text = refusal_text(verdict, permission)
     status = 403 if verdict is Verdict.FORBIDDEN else 401
     headers = {"www-authenticate": _CHALLENGES[verdict].format(permission=permission)}
     if not path.startswith("/v1/"):
@@ -77,27 +81,3 @@ def _refusal(
     return Response(
         orjson.dumps(MessageToDict(message)), status, headers, media_type="application/json"
     )
-
-
-class GrpcAuth(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # no types are published
-    """Pass on the calls whose token permits writing; end the others."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
-
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
-        """Return the handler of the call, or one that refuses it without reading its message."""
-        metadata = dict(handler_call_details.invocation_metadata)
-        verdict = self._tokens.check(metadata.get("authorization"), "write")
-        if verdict is Verdict.ALLOWED:
-            return await continuation(handler_call_details)
-        forbidden = verdict is Verdict.FORBIDDEN
-        code = grpc.StatusCode.PERMISSION_DENIED if forbidden else grpc.StatusCode.UNAUTHENTICATED
-
-        async def refuse(_: Any, context: Any) -> None:
-            await context.abort(code, _TEXTS[verdict].format(permission="write"))
-
-        # As a stream, because the message of a unary call is read before its handler is asked.
-        return grpc.stream_unary_rpc_method_handler(refuse)

@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import duckdb
-import grpc
-import grpc.aio
+from google.rpc import code_pb2
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -27,7 +26,6 @@ from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 
 _SIGNALS: Final = frozenset({"traces", "logs", "metrics"})
-_GRPC_SIGNALS: Final = {"trace": "traces", "logs": "logs", "metrics": "metrics"}
 # From a small commit on a quiet machine to one behind a checkpoint of the whole log.
 _COMMIT_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _CHECKPOINT_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -219,39 +217,6 @@ class HttpMetrics:
             self._requests.labels("http", signal, outcome).inc()
 
 
-class GrpcMetrics(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # no types are published
-    """Count the calls by their outcome; the outermost interceptor."""
-
-    def __init__(self, requests: Counter) -> None:
-        self._requests = requests
-
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
-        """Return a handler that counts how the one of the call ends."""
-        handler = await continuation(handler_call_details)
-        if handler is None or not handler.request_streaming or handler.response_streaming:
-            return handler
-        package = handler_call_details.method.partition("collector.")[2].partition(".")[0]
-        signal = _GRPC_SIGNALS.get(package, "other")
-
-        async def counted(messages: Any, context: Any) -> Any:
-            outcome = "gone"
-            try:
-                answer = await handler.stream_unary(messages, context)
-                outcome = "accepted"
-            except grpc.aio.AbortError:
-                outcome = _grpc_outcome(context.code())
-                raise
-            finally:
-                self._requests.labels("grpc", signal, outcome).inc()
-            return answer
-
-        return grpc.stream_unary_rpc_method_handler(
-            counted, handler.request_deserializer, handler.response_serializer
-        )
-
-
 def _http_outcome(status: int) -> str:
     if status < 300:
         return "accepted"
@@ -260,8 +225,10 @@ def _http_outcome(status: int) -> str:
     return "unauthorised" if status in _UNAUTHORISED else "refused"
 
 
-def _grpc_outcome(code: Any) -> str:
-    number = code if isinstance(code, int) else code.value[0]
-    if number in _GRPC_TRY_AGAIN:
+def grpc_outcome(code: int) -> str:
+    """Return what became of a call that ended with this code."""
+    if code == code_pb2.OK:
+        return "accepted"
+    if code in _GRPC_TRY_AGAIN:
         return "try_again"
-    return "unauthorised" if number in _GRPC_UNAUTHORISED else "refused"
+    return "unauthorised" if code in _GRPC_UNAUTHORISED else "refused"

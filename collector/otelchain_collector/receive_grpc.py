@@ -1,109 +1,176 @@
-"""OTLP over gRPC (to ingest), on the event loop of the HTTP server."""
+"""OTLP over gRPC (to ingest): what becomes of a call, whatever connection it came over."""
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NoReturn
+from functools import partial
+from typing import Final
 
-import grpc
-import grpc.aio
 from google.rpc import code_pb2
-from google.rpc.status_pb2 import Status
+from prometheus_client import Counter
 
+from otelchain_collector.auth import refusal_text
 from otelchain_collector.budget import QueueFullError, Reservation
 from otelchain_collector.decoding import EncodedRequest
 from otelchain_collector.errors import StoreUnavailableError
+from otelchain_collector.grpc_wire import (
+    Answer,
+    CallHead,
+    IncomingMessage,
+    RefusedError,
+    check_head,
+    refused,
+    too_large,
+    try_again,
+)
+from otelchain_collector.inflate import NotCompressedError, TooLargeError, inflate
 from otelchain_collector.ingest import Ingest
-from otelchain_collector.limits import GRPC_OPTIONS
+from otelchain_collector.metrics import grpc_outcome
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError
 from otelchain_collector.signals import SIGNALS, Signal
-from otelchain_collector.statuses import RETRY_INFO, success
+from otelchain_collector.statuses import success
+from otelchain_collector.tokens import Tokens, Verdict
 from otelchain_collector.writer import Outcome
+
+_METHODS: Final = {f"/{signal.service}/Export": signal for signal in SIGNALS}
 
 _logger = logging.getLogger(__name__)
 
 
-def grpc_server(ingest: Ingest, max_request_bytes: int, interceptors: Sequence[Any] = ()) -> Any:
-    """Build the server (grpc.aio.Server); the caller binds and starts it.
+class GrpcReceiver:
+    """Takes the calls of all connections.
 
     Args:
         ingest: Where requests go.
         max_request_bytes: The largest message, before and after decompression.
-        interceptors: What each call passes, the outermost first (grpc.aio.ServerInterceptor).
+        tokens: Who may call.
+        max_calls: The most calls that are open at once.
+        requests: Counts the calls by what became of them.
     """
-    server = grpc.aio.server(
-        interceptors=interceptors,
-        options=[
-            # gRPC's own limit is 4 MiB, less than a batch of 512 long LLM spans.
-            ("grpc.max_receive_message_length", max_request_bytes),
-            # Otherwise two collectors can listen on one port and each gets half of the spans.
-            ("grpc.so_reuseport", 0),
-            *GRPC_OPTIONS,
-        ],
-    )
-    receivers = ((each.service, _Receiver(each, ingest, max_request_bytes)) for each in SIGNALS)
-    server.add_generic_rpc_handlers(
-        tuple(_service(name, receiver.export) for name, receiver in receivers)
-    )
-    return server
 
+    def __init__(
+        self,
+        ingest: Ingest,
+        max_request_bytes: int,
+        tokens: Tokens,
+        max_calls: int,
+        requests: Counter,
+    ) -> None:
+        self.ingest = ingest
+        self.max_request_bytes = max_request_bytes
+        self._tokens = tokens
+        self._max_calls = max_calls
+        self._calls = 0
+        self._requests = requests
 
-_Export = Callable[[bytes, Any], Awaitable[bytes]]
+    def open(self, head: CallHead) -> "Call":
+        """Begin a call whose headers have come.
 
-
-def _service(name: str, export: _Export) -> Any:
-    # Without a deserialiser the handler gets the bytes, and decides itself what a bad one costs.
-    return grpc.method_handlers_generic_handler(
-        name, {"Export": grpc.unary_unary_rpc_method_handler(export)}
-    )
-
-
-class _Receiver:
-    def __init__(self, signal: Signal, ingest: Ingest, max_request_bytes: int) -> None:
-        self._signal = signal
-        self._ingest = ingest
-        self._max_request_bytes = max_request_bytes
-
-    async def export(self, body: bytes, context: Any) -> bytes:
-        """Answer when the records are committed, or say what is wrong."""
-        if len(body) > self._max_request_bytes:
-            message = f"the request is larger than {self._max_request_bytes} bytes"
-            await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+        Raises:
+            RefusedError: It may not go on.
+        """
+        signal = _METHODS.get(head.path)
         try:
-            outcome = await self._accept(body)
-        except MalformedRequestError as error:
-            await _refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            self._check(head)
+            if signal is None:
+                raise refused(code_pb2.UNIMPLEMENTED, "the only methods are OTLP's Export")
+            if self._calls >= self._max_calls:
+                raise try_again("the collector has too many open calls")
+        except RefusedError as error:
+            self._count(signal, error.answer.code)
+            raise
+        self._calls += 1
+        return Call(self, signal, head)
+
+    def close(self, signal: Signal, code: int | None) -> None:
+        """Note that a call has ended, with this code; None: its client has gone."""
+        self._calls -= 1
+        self._count(signal, code)
+
+    def _check(self, head: CallHead) -> None:
+        verdict = self._tokens.check(head.authorization, "write")
+        if verdict is not Verdict.ALLOWED:
+            forbidden = verdict is Verdict.FORBIDDEN
+            code = code_pb2.PERMISSION_DENIED if forbidden else code_pb2.UNAUTHENTICATED
+            raise refused(code, refusal_text(verdict, "write"))
+        check_head(head)
+
+    def _count(self, signal: Signal | None, code: int | None) -> None:
+        name = "other" if signal is None else signal.name
+        self._requests.labels("grpc", name, "gone" if code is None else grpc_outcome(code)).inc()
+
+
+class Call:
+    """One call; it ends with `refuse`, `answer` or `abandon`."""
+
+    def __init__(self, receiver: GrpcReceiver, signal: Signal, head: CallHead) -> None:
+        self._receiver = receiver
+        self._signal = signal
+        self._message = IncomingMessage(
+            receiver.ingest.budget.reserve(), head.encoding, receiver.max_request_bytes
+        )
+        self.is_gone = False
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes of the message.
+
+        Raises:
+            RefusedError: It may not go on.
+        """
+        self._message.add(data)
+
+    def refuse(self, answer: Answer) -> None:
+        """End the call before its message has come."""
+        self._message.drop()
+        self._receiver.close(self._signal, answer.code)
+
+    def abandon(self) -> None:
+        """End the call whose client has gone before its message had come."""
+        self._message.drop()
+        self._receiver.close(self._signal, None)
+
+    async def answer(self) -> Answer:
+        """Answer when the records are committed, or say what is wrong.
+
+        What has arrived whole is stored, also when its client has gone meanwhile.
+        """
+        answer = await self._answer()
+        self._receiver.close(self._signal, None if self.is_gone else answer.code)
+        return answer
+
+    async def _answer(self) -> Answer:
+        try:
+            outcome = await self._accept()
+        except RefusedError as error:
+            return error.answer
+        except (MalformedRequestError, NotCompressedError) as error:
+            return Answer(code_pb2.INVALID_ARGUMENT, str(error))
+        except TooLargeError:
+            return too_large(self._receiver.max_request_bytes).answer
         except (QueueFullError, StoreUnavailableError) as error:
-            await _try_again(context, str(error))
+            return try_again(str(error)).answer
+        except asyncio.CancelledError:  # The end of the drain; what is not committed was not kept.
+            return try_again("the collector is stopping; try again in a second").answer
         except Exception:  # any fault of ours: the client must keep the records and send them again
             _logger.exception("a request could not be handled")
-            await _try_again(context, "internal error; try again in a second")
-        return bytes(success(self._signal, outcome).SerializeToString())
+            return try_again("internal error; try again in a second").answer
+        return Answer(code_pb2.OK, body=success(self._signal, outcome).SerializeToString())
 
-    async def _accept(self, body: bytes) -> Outcome:
-        reservation = self._ingest.budget.reserve()
+    async def _accept(self) -> Outcome:
+        message = self._message
+        try:
+            body, encoding = message.end()
+        except RefusedError:
+            message.drop()
+            raise
+        read = partial(_read, body, encoding, self._receiver.max_request_bytes)
+        return await self._receiver.ingest.accept(self._signal, read, message.reservation)
+
+
+def _read(
+    body: bytes, encoding: str | None, max_request_bytes: int, reservation: Reservation
+) -> EncodedRequest:
+    if encoding is not None:
+        body = inflate(body, encoding, max_request_bytes)
         reservation.add(len(body))
-
-        def read(_: Reservation) -> EncodedRequest:
-            return EncodedRequest(body, parse_protobuf)
-
-        return await self._ingest.accept(self._signal, read, reservation)
-
-
-async def _refuse(
-    context: Any, code: grpc.StatusCode, message: str, trailing: tuple[tuple[str, bytes], ...] = ()
-) -> NoReturn:
-    await context.abort(code, message, trailing)
-    raise AssertionError("abort() raises")
-
-
-async def _try_again(context: Any, message: str) -> NoReturn:
-    status = Status(code=code_pb2.UNAVAILABLE, message=message)
-    status.details.add().Pack(RETRY_INFO)
-    trailing = (
-        # The first is where the specification wants the delay, the second the only place where
-        # Python's exporter looks for it.
-        ("grpc-status-details-bin", status.SerializeToString()),
-        ("google.rpc.retryinfo-bin", RETRY_INFO.SerializeToString()),
-    )
-    await _refuse(context, grpc.StatusCode.UNAVAILABLE, message, trailing)
+    return EncodedRequest(body, parse_protobuf)

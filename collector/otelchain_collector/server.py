@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -17,18 +17,20 @@ from starlette.types import ASGIApp
 from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
 from otelchain_collector import api, discovery, logs, snapshot
+from otelchain_collector.admission import Door
 from otelchain_collector.allocator import keep_memory_of_requests
-from otelchain_collector.auth import GrpcAuth, HttpAuth
+from otelchain_collector.auth import HttpAuth
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.discovery import Discovery
 from otelchain_collector.errors import CollectorError
+from otelchain_collector.grpc_server import GrpcServer
 from otelchain_collector.health import Health
 from otelchain_collector.ingest import Ingest
-from otelchain_collector.limits import GrpcLimits, http_protocol
+from otelchain_collector.limits import FULL, http_protocol
 from otelchain_collector.memory_limit import MemoryLimit, memory_limit
-from otelchain_collector.metrics import GrpcMetrics, HttpMetrics, Metrics
+from otelchain_collector.metrics import HttpMetrics, Metrics
 from otelchain_collector.readers import Readers
-from otelchain_collector.receive_grpc import grpc_server
+from otelchain_collector.receive_grpc import GrpcReceiver
 from otelchain_collector.receive_http import application
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.response_headers import ResponseHeaders
@@ -76,9 +78,11 @@ def run(settings: CollectorSettings) -> None:
     redaction = _redaction(settings.redaction)
     keep_memory_of_requests()
     memory = memory_limit(settings.memory_limit_bytes)
-    with _listening(doors.http) as http_socket:
-        # gRPC's own error does not say why, and the file is made only when there is a port for it.
-        _try_to_bind(doors.grpc)
+    # The file is made only when there are ports for it.
+    with (
+        _listening("--http", doors.http) as http_socket,
+        _listening("--grpc", doors.grpc) as grpc_socket,
+    ):
         store = Store.open(settings.database, memory_limit_bytes=memory.limit_bytes)
         try:
             _logger.info(
@@ -91,7 +95,8 @@ def run(settings: CollectorSettings) -> None:
                 _logger.warning("redaction is off: what applications send is stored as it is")
             else:
                 _logger.info("redaction: %s", redaction.redactor.summary())
-            asyncio.run(_serve(settings, doors, store, memory, rules, http_socket, redaction))
+            sockets = _Sockets(http_socket, grpc_socket)
+            asyncio.run(_serve(settings, doors, store, memory, rules, sockets, redaction))
         finally:
             store.close()
 
@@ -135,13 +140,18 @@ def _doors(settings: CollectorSettings) -> _Doors:
     return _Doors(grpc, http, tokens, tls)
 
 
+class _Sockets(NamedTuple):
+    http: socket.socket
+    grpc: socket.socket
+
+
 async def _serve(
     settings: CollectorSettings,
     doors: _Doors,
     store: Store,
     memory: MemoryLimit,
     rules: RetentionRules,
-    http_socket: socket.socket,
+    sockets: _Sockets,
     redaction: Redaction | None,
 ) -> None:
     stop = _stop_on_signal()
@@ -162,20 +172,12 @@ async def _serve(
         ),
     ]
     app = _guarded(application(ingest, settings.max_request_bytes, others), doors, metrics)
-    grpc = grpc_server(
-        ingest,
-        settings.max_request_bytes,
-        [
-            GrpcMetrics(metrics.requests),
-            GrpcAuth(doors.tokens),
-            GrpcLimits(settings.request_seconds, settings.max_connections),
-        ],
-    )
-    grpc_address = _bind_grpc(grpc, doors.grpc, doors.tls)
-    http_address = doors.http._replace(port=http_socket.getsockname()[1])
+    grpc = _grpc_server(ingest, settings, doors, metrics)
+    grpc_address = doors.grpc._replace(port=sockets.grpc.getsockname()[1])
+    http_address = doors.http._replace(port=sockets.http.getsockname()[1])
     http = _http_server(app, settings, doors.tls)
     with _writing(writer, ingest), _retaining(retention):
-        async with _receiving(http, http_socket, grpc, stop):
+        async with _receiving(http, grpc, sockets, stop):
             health.phase = "ready"
             with _published(settings, doors, http_address, grpc_address):
                 await stop.wait()
@@ -218,12 +220,29 @@ def _retaining(retention: Retention) -> Iterator[None]:
         retention.close()
 
 
+def _grpc_server(
+    ingest: Ingest, settings: CollectorSettings, doors: _Doors, metrics: Metrics
+) -> GrpcServer:
+    receiver = GrpcReceiver(
+        ingest,
+        settings.max_request_bytes,
+        doors.tokens,
+        settings.max_connections,
+        metrics.requests,
+    )
+    tls = None if doors.tls is None else doors.tls.grpc_context()
+    door = Door(settings.max_connections, settings.request_seconds, tls)
+    return GrpcServer(receiver, door, settings.request_seconds)
+
+
 def _http_server(app: ASGIApp, settings: CollectorSettings, tls: Tls | None) -> "_HttpServer":
+    context = None if tls is None else tls.http_context()
+    door = Door(settings.max_connections, settings.request_seconds, context, FULL)
     return _HttpServer(
         uvicorn.Config(
             app,
             # httptools, which uvicorn takes when it is there, costs the same: 70 µs of CPU a span.
-            http=http_protocol(settings.request_seconds, settings.max_connections),
+            http=http_protocol(door, settings.request_seconds),
             lifespan="off",
             ws="none",
             log_config=None,
@@ -234,19 +253,18 @@ def _http_server(app: ASGIApp, settings: CollectorSettings, tls: Tls | None) -> 
             proxy_headers=False,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_DRAIN_SECONDS,
-            ssl_context_factory=None if tls is None else lambda *_: tls.http_context(),
         )
     )
 
 
 @contextlib.asynccontextmanager
 async def _receiving(
-    http: "_HttpServer", http_socket: socket.socket, grpc: Any, stop: asyncio.Event
+    http: "_HttpServer", grpc: GrpcServer, sockets: _Sockets, stop: asyncio.Event
 ) -> AsyncIterator[None]:
-    serving = asyncio.create_task(http.serve(sockets=[http_socket]))
+    serving = asyncio.create_task(http.serve(sockets=[sockets.http]))
     # With one of its two doors shut by a fault the collector had better be restarted.
     serving.add_done_callback(lambda _: stop.set())
-    await grpc.start()
+    await grpc.start(sockets.grpc)
     while not (http.started or serving.done()):
         await asyncio.sleep(0.01)
     try:
@@ -287,32 +305,12 @@ def _reached(address: Address) -> Address:
     return address._replace(host=wildcards.get(address.host, address.host))
 
 
-def _listening(address: Address) -> socket.socket:
+def _listening(option: str, address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server(address, family=_family(address))
+        return socket.create_server(address, family=family)
     except OSError as error:
-        raise CollectorError(_why_not_bound("--http", address, error)) from error
-
-
-def _try_to_bind(address: Address) -> None:
-    try:
-        socket.create_server(address, family=_family(address)).close()
-    except OSError as error:
-        raise CollectorError(_why_not_bound("--grpc", address, error)) from error
-
-
-def _family(address: Address) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address.host else socket.AF_INET
-
-
-def _bind_grpc(server: Any, address: Address, tls: Tls | None) -> Address:
-    try:
-        if tls is None:
-            return address._replace(port=server.add_insecure_port(str(address)))
-        credentials = tls.grpc_credentials()
-        return address._replace(port=server.add_secure_port(str(address), credentials))
-    except RuntimeError as error:
-        raise CollectorError(_why_not_bound("--grpc", address, error)) from error
+        raise CollectorError(_why_not_bound(option, address, error)) from error
 
 
 def _why_not_bound(option: str, address: Address, error: Exception) -> str:

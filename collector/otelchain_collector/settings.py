@@ -197,14 +197,16 @@ class CollectorSettings:
         "seconds",
         "--request-seconds",
         "OTELCHAIN_COLLECTOR_REQUEST_SECONDS",
-        "Longest time for a request to arrive, and for a client to take a piece of its answer.",
+        "Longest time for a TLS handshake, for a request to arrive, and for a client to take a "
+        "piece of its answer.",
     )
     max_connections: int = _setting(
         512,
         "count",
         "--max-connections",
         "OTELCHAIN_COLLECTOR_MAX_CONNECTIONS",
-        "Most connections to the HTTP port, and most open calls on the gRPC port.",
+        "Most connections to each port, those within a TLS handshake too, and most open calls on "
+        "the gRPC port.",
     )
     query_seconds: int = _setting(
         30,

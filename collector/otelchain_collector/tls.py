@@ -7,24 +7,24 @@ runs (a key that does not fit its certificate yet) are logged, and the ones befo
 import logging
 import ssl
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-import grpc
 
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.settings import CollectorSettings
 
 _READ_AGAIN_SECONDS: Final = 1.0
+# What each port speaks, by the names of RFC 7301.
+_HTTP: Final = "http/1.1"
+_GRPC: Final = "h2"
 
 _logger = logging.getLogger(__name__)
 
 
 class _Loaded(NamedTuple):
-    context: ssl.SSLContext
-    certificate: bytes
-    key: bytes
-    client_ca: bytes | None
+    http: ssl.SSLContext
+    grpc: ssl.SSLContext
 
 
 class Tls:
@@ -65,30 +65,22 @@ class Tls:
 
     def http_context(self) -> ssl.SSLContext:
         """Return a context for a server that never changes it: each handshake takes the newest."""
+        return self._changing(_HTTP, lambda loaded: loaded.http)
 
+    def grpc_context(self) -> ssl.SSLContext:
+        """Return one for the other port, which speaks HTTP/2."""
+        return self._changing(_GRPC, lambda loaded: loaded.grpc)
+
+    def _changing(
+        self, alpn: str, newest_of: Callable[[_Loaded], ssl.SSLContext]
+    ) -> ssl.SSLContext:
         def newest(connection: Any, _: str | None, __: ssl.SSLContext) -> None:
-            connection.context = self._newest().context
+            connection.context = newest_of(self._newest())
 
-        context = _context(self._certificate, self._key, self._client_ca)
+        context = _context(self._certificate, self._key, self._client_ca, alpn)
         # Called in every handshake, with or without a name in it.
         context.sni_callback = newest
         return context
-
-    def grpc_credentials(self) -> Any:
-        """Return credentials (grpc.ServerCredentials) that ask for the newest at each handshake."""
-        first = self._loaded
-        given = [first]
-
-        def newest() -> Any:
-            loaded = self._newest()
-            if loaded is given[0]:
-                return None
-            given[0] = loaded
-            return _grpc_configuration(loaded)
-
-        return grpc.dynamic_ssl_server_credentials(
-            _grpc_configuration(first), newest, require_client_authentication=bool(self._client_ca)
-        )
 
     def _newest(self) -> _Loaded:
         if time.monotonic() - self._looked_at >= _READ_AGAIN_SECONDS:
@@ -114,13 +106,8 @@ class Tls:
         )
 
     def _load(self) -> _Loaded:
-        context = _context(self._certificate, self._key, self._client_ca)
-        return _Loaded(
-            context,
-            self._certificate.read_bytes(),
-            self._key.read_bytes(),
-            None if self._client_ca is None else self._client_ca.read_bytes(),
-        )
+        files = self._certificate, self._key, self._client_ca
+        return _Loaded(_context(*files, _HTTP), _context(*files, _GRPC))
 
 
 def _stamp(option: str, path: Path) -> tuple[int, ...]:
@@ -131,10 +118,10 @@ def _stamp(option: str, path: Path) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
+def _context(certificate: Path, key: Path, client_ca: Path | None, alpn: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([alpn])
     # A resumed session would skip the check against authorities that have changed since.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
@@ -161,9 +148,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.lower().replace("_", " ")
     return str(getattr(error, "strerror", None) or "it is not PEM")
-
-
-def _grpc_configuration(loaded: _Loaded) -> Any:
-    return grpc.ssl_server_certificate_configuration(
-        [(loaded.key, loaded.certificate)], root_certificates=loaded.client_ca
-    )

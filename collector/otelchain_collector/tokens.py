@@ -28,6 +28,7 @@ class Verdict(Enum):
 
     ALLOWED = "allowed"
     MISSING = "missing"
+    SEVERAL = "several"
     INVALID = "invalid"
     FORBIDDEN = "forbidden"
 
@@ -54,16 +55,18 @@ class Tokens:
             self._from_file = _read(path)
         self.required = bool(token) or path is not None
 
-    def check(self, authorization: str | None, permission: Permission | None) -> Verdict:
-        """Judge the value of an ``Authorization`` header.
+    def check(self, authorization: tuple[str, ...], permission: Permission | None) -> Verdict:
+        """Judge a request's ``Authorization`` headers.
 
         Args:
-            authorization: The value; None when there is no such header.
+            authorization: Their values. Of two, a proxy might have judged the other one.
             permission: What the request needs; None when any valid token will do.
         """
         if not self.required:
             return Verdict.ALLOWED
-        scheme, _, token = (authorization or "").strip().partition(" ")
+        if len(authorization) > 1:
+            return Verdict.SEVERAL
+        scheme, _, token = "".join(authorization).strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return Verdict.MISSING
         allowed = self._permissions(token.strip())
