@@ -67,7 +67,7 @@ def test_the_collector_loads_no_langchain() -> None:
     loaded = loaded_after("import otelchain_collector.server")
 
     assert {"duckdb", "h2"} <= loaded
-    # gRPC's own library would be another 20 MB, and threads, for what h2 does.
+    # gRPC's own library would be another 14 MB, and threads, for what h2 does.
     assert not loaded & {"grpc", "langchain_core", "langgraph", "langsmith"}
 
 

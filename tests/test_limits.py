@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import http.client
+import os
 import socket
 import threading
 import time
@@ -13,13 +14,14 @@ import grpc
 import pytest
 
 import collector_process
-from collector_process import RunningCollector, readiness
-from otelchain_collector.memory_limit import memory_limit
-from otlp_requests import body, span
+from collector_process import RunningCollector, ask, readiness
+from otelchain_collector.memory_limit import cgroup_limit, memory_plan
+from otlp_requests import body, span, text
 from tls_files import Files
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 MIB = 1024 * 1024
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
 
 
@@ -234,10 +236,10 @@ def cgroup(root: Path, lines: str, **limits: str) -> Path:
     """Make a file system with these cgroups; ``__`` stands for a slash."""
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/cgroup").write_text(lines)
-    for name, text in limits.items():
+    for name, content in limits.items():
         file = root / "sys/fs/cgroup" / name.replace("__", "/").replace("memory_", "memory.")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text + "\n")
+        file.write_text(content + "\n")
     return root
 
 
@@ -247,51 +249,165 @@ V1_LINES = "4:memory:/docker/abc\n3:cpuset:/\n0::/\n"
 @pytest.mark.parametrize(
     ("lines", "limits", "expected", "origin"),
     [
-        ("0::/\n", {"memory_max": str(512 * MIB)}, 256 * MIB, "/sys/fs/cgroup/memory.max"),
-        ("0::/\n", {"memory_max": "max"}, 512 * MIB, "the default"),
-        ("0::/\n", {"memory_max": str(4096 * MIB)}, 512 * MIB, "the default"),
+        ("0::/\n", {"memory_max": str(512 * MIB)}, 512 * MIB, "/sys/fs/cgroup/memory.max"),
+        ("0::/\n", {"memory_max": "max"}, None, ""),
         # A limit of a group above counts too.
         (
             "0::/pod/container\n",
             {"pod__container__memory_max": "max", "pod__memory_max": str(300 * MIB)},
-            150 * MIB,
+            300 * MIB,
             "/sys/fs/cgroup/pod/memory.max",
         ),
         # The path is the host's, the mount is the container's own group.
-        ("0::/kubepods/x\n", {"memory_max": str(200 * MIB)}, 100 * MIB, "memory.max"),
+        ("0::/kubepods/x\n", {"memory_max": str(200 * MIB)}, 200 * MIB, "memory.max"),
         (
             V1_LINES,
             {"memory__docker__abc__memory_limit_in_bytes": str(400 * MIB)},
-            200 * MIB,
+            400 * MIB,
             "/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes",
         ),
-        (V1_LINES, {"memory__memory_limit_in_bytes": str(64 * MIB)}, 32 * MIB, "half of"),
-        (V1_LINES, {"memory__memory_limit_in_bytes": str(2**63 - 4096)}, 512 * MIB, "the default"),
-        (V1_LINES, {}, 512 * MIB, "the default"),
-        ("", {}, 512 * MIB, "the default"),
+        (V1_LINES, {"memory__memory_limit_in_bytes": str(64 * MIB)}, 64 * MIB, "in_bytes"),
+        (V1_LINES, {"memory__memory_limit_in_bytes": str(2**63 - 4096)}, None, ""),
+        (V1_LINES, {}, None, ""),
+        ("", {}, None, ""),
     ],
 )
-def test_the_memory_limit_is_half_of_the_containers_where_that_is_less(
-    tmp_path: Path, lines: str, limits: dict[str, str], expected: int, origin: str
+def test_the_limit_of_the_container_is_found(
+    tmp_path: Path, lines: str, limits: dict[str, str], expected: int | None, origin: str
 ) -> None:
-    found = memory_limit(None, cgroup(tmp_path, lines, **limits))
+    found = cgroup_limit(cgroup(tmp_path, lines, **limits))
 
-    assert found.limit_bytes == expected
-    assert origin in found.origin
+    assert (found and found.limit_bytes) == expected
+    assert found is None or origin in found.origin
 
 
-def test_a_limit_that_was_set_is_taken_with_a_word_when_it_cannot_be_had(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("container", "duckdb", "queue", "largest"),
+    [
+        ("max", 512, 128, 64),
+        (4096, 512, 128, 64),
+        # 1/4 of 1,200 is 300, 1/12 is 100, and a quarter of that is 25.
+        (1200, 300, 100, 25),
+        (480, 120, 40, 10),
+    ],
+)
+def test_duckdb_queue_and_requests_follow_the_containers_limit(
+    tmp_path: Path, container: int | str, duckdb: int, queue: int, largest: int
+) -> None:
+    limit = str(container * MIB) if isinstance(container, int) else container
+    root = cgroup(tmp_path, "0::/\n", memory_max=limit)
+
+    plan = memory_plan(None, None, 64 * MIB, root)
+
+    shares = (plan.duckdb.limit_bytes, plan.queue.limit_bytes, plan.max_request_bytes)
+    assert shares == (duckdb * MIB, queue * MIB, largest * MIB)
+    assert plan.warning == ""
+    if isinstance(container, int):
+        # An idle collector, DuckDB, the rows of a full queue, and answers fit into it.
+        assert 190 + duckdb + 3 * queue + 40 <= container
+
+
+def test_what_was_set_is_taken_with_a_word_when_it_cannot_be_had(tmp_path: Path) -> None:
     root = cgroup(tmp_path, "0::/\n", memory_max=str(512 * MIB))
 
-    assert memory_limit(100 * MIB, root) == (100 * MIB, "as set")
-    limit_bytes, origin = memory_limit(600 * MIB, root)
-    assert limit_bytes == 600 * MIB
-    assert "MORE than /sys/fs/cgroup/memory.max allows" in origin
+    plan = memory_plan(100 * MIB, 64 * MIB, 32 * MIB, root)
+    assert (plan.duckdb, plan.queue) == ((100 * MIB, "as set"), (64 * MIB, "as set"))
+    assert plan.max_request_bytes == 32 * MIB
+    assert plan.warning == ""
+    # 200 for itself, 300, and 3 times 64.
+    assert "allows 512 MiB, but under load the collector may take 692 MiB" in (
+        memory_plan(300 * MIB, 64 * MIB, 32 * MIB, root).warning
+    )
 
 
-def test_the_log_says_which_memory_limit_is_in_use(
+def test_a_container_that_is_too_small_is_told(tmp_path: Path) -> None:
+    root = cgroup(tmp_path, "0::/\n", memory_max=str(128 * MIB))
+
+    assert "allows 128 MiB" in memory_plan(None, None, 64 * MIB, root).warning
+
+
+def test_the_queue_holds_two_of_the_largest_requests_unless_it_is_set() -> None:
+    assert memory_plan(None, None, 100 * MIB, Path("/none")).queue.limit_bytes == 200 * MIB
+
+
+def test_the_log_says_which_memory_limits_are_in_use(
     start_collector: Callable[..., RunningCollector], tmp_path: Path
 ) -> None:
-    collector = start_collector(tmp_path / "t.duckdb", "--memory-limit-bytes", "100MiB")
+    collector = start_collector(
+        tmp_path / "t.duckdb",
+        *("--memory-limit-bytes", "100MiB", "--queue-bytes", "20MiB"),
+        *("--max-request-bytes", "10MiB"),
+    )
 
-    assert "DuckDB may use 100 MiB (as set), the queue 128 MiB" in collector.log.read_text()
+    assert (
+        "DuckDB may use 100 MiB (as set), the queue 20 MiB (as set), a request 10 MiB"
+        in collector.log.read_text()
+    )
+
+
+@pytest.fixture(name="container")
+def _container() -> Iterator[Path]:
+    """A cgroup of 400 MiB, where this process may make one."""
+    root = Path("/sys/fs/cgroup/memory")
+    unified = not root.is_dir()
+    root = Path("/sys/fs/cgroup") if unified else root
+    group = root / f"otelchain-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        limit = group / ("memory.max" if unified else "memory.limit_in_bytes")
+        limit.write_text(str(480 * MIB))
+    except OSError as error:
+        if group.is_dir():
+            group.rmdir()
+        pytest.skip(f"no cgroup can be made here: {error}")
+    yield group
+    group.rmdir()
+
+
+def test_a_small_container_is_not_killed_by_more_than_it_can_hold(
+    tmp_path: Path, container: Path
+) -> None:
+    program = (
+        "import os, sys; from pathlib import Path\n"
+        f"Path({str(container / 'cgroup.procs')!r}).write_text(str(os.getpid()))\n"
+        "from otelchain_collector.__main__ import main; main(sys.argv[1:])"
+    )
+    database = tmp_path / "t.duckdb"
+    collector = collector_process.start(database, tmp_path / "log", program=("-c", program))
+    try:
+        assert "1/4 of what /sys/fs/cgroup" in collector.log.read_text()
+        large = body(*(span(attributes=[text("k", "x" * MIB)]) for _ in range(8)))
+        said: list[str] = []
+
+        def send(number: int) -> None:
+            options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
+            for data in (large, bytes(60 * MIB), large):
+                try:
+                    if number % 2:
+                        said.append(str(ask(collector, "POST", "/v1/traces", data, PROTOBUF)[0]))
+                        continue
+                    with grpc.insecure_channel(collector.grpc, options) as channel:
+                        channel.unary_unary(METHOD)(data, timeout=60)
+                        said.append("200")
+                except grpc.RpcError as error:
+                    said.append(error.code().name)  # type: ignore[attr-defined]
+                except OSError:
+                    said.append("closed")
+
+        threads = [threading.Thread(target=send, args=[number]) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert collector.process.poll() is None, "it was killed"
+        # Some are stored, some have to wait, those of 60 MB are too large for this container.
+        assert "200" in said
+        assert {"413", "RESOURCE_EXHAUSTED"} & set(said)
+        assert set(said) <= {
+            *("200", "413", "503", "closed"),
+            *("RESOURCE_EXHAUSTED", "UNAVAILABLE"),
+        }
+        assert readiness(collector)["queue_bytes"] == 0
+    finally:
+        collector.kill()

@@ -1,12 +1,24 @@
-"""How much memory DuckDB may use: as told, or what the container's limit leaves room for."""
+"""How the memory is divided: as told, or so that all of it fits into the container's limit.
+
+A collector that does nothing takes 190 MiB. Besides, DuckDB takes what it may, the requests of a
+full queue three times their bytes (they wait as rows), questions up to 64 MiB of answers. With the
+usual shares that is 1.2 GiB; in a smaller container DuckDB gets a quarter, the queue a twelfth, and
+no request may be larger than a quarter of the queue, since decoding takes several times its size.
+"""
 
 from pathlib import Path
 from typing import Final, NamedTuple
 
+_MIB: Final = 1024 * 1024
 #: DuckDB's own default, 80 % of the host, gets a sidecar killed.
-USUAL_BYTES: Final = 512 * 1024 * 1024
-# The other half is for the queue, what Arrow builds, and Python.
-_SHARE_OF_CGROUP: Final = 2
+USUAL_DUCKDB_BYTES: Final = 512 * _MIB
+#: Two of the largest requests, or one as it arrives and decompressed.
+USUAL_QUEUE_BYTES: Final = 128 * _MIB
+_DUCKDB_SHARE: Final = 4
+_QUEUE_SHARE: Final = 12
+_REQUEST_SHARE: Final = 4
+# Below it what is left beside these shares is less than the collector itself.
+_LEAST_BYTES: Final = 400 * _MIB
 # Version 1 writes "no limit" as the largest multiple of a page; no machine has that much.
 _NO_LIMIT_BYTES: Final = 1 << 60
 
@@ -18,22 +30,73 @@ class MemoryLimit(NamedTuple):
     origin: str
 
 
-def memory_limit(asked_bytes: int | None, root: Path = Path("/")) -> MemoryLimit:
-    """Return DuckDB's limit.
+class MemoryPlan(NamedTuple):
+    """What each may take.
+
+    ``warning`` says what will not fit; empty when everything does.
+    """
+
+    duckdb: MemoryLimit
+    queue: MemoryLimit
+    max_request_bytes: int
+    warning: str
+
+    def __str__(self) -> str:
+        return (
+            f"DuckDB may use {self.duckdb.limit_bytes >> 20} MiB ({self.duckdb.origin}), "
+            f"the queue {self.queue.limit_bytes >> 20} MiB ({self.queue.origin}), "
+            f"a request {self.max_request_bytes >> 20} MiB"
+        )
+
+
+def memory_plan(
+    duckdb_bytes: int | None,
+    queue_bytes: int | None,
+    max_request_bytes: int,
+    root: Path = Path("/"),
+) -> MemoryPlan:
+    """Divide the memory.
 
     Args:
-        asked_bytes: What the user set; None when nothing.
+        duckdb_bytes: What the user set; None when nothing.
+        queue_bytes: The same.
+        max_request_bytes: The largest request, which gives way where the queue follows the
+            container.
         root: Where ``proc`` and ``sys`` are.
     """
-    cgroup = cgroup_limit(root)
+    container = cgroup_limit(root)
+    duckdb = _share(duckdb_bytes, USUAL_DUCKDB_BYTES, _DUCKDB_SHARE, container)
+    queue = _share(queue_bytes, USUAL_QUEUE_BYTES, _QUEUE_SHARE, container)
+    if queue_bytes is None and queue.limit_bytes < USUAL_QUEUE_BYTES:
+        max_request_bytes = min(max_request_bytes, queue.limit_bytes // _REQUEST_SHARE)
+    elif queue_bytes is None:
+        # Whoever allows larger requests wants them to fit.
+        queue = queue._replace(limit_bytes=max(queue.limit_bytes, 2 * max_request_bytes))
+    return MemoryPlan(duckdb, queue, max_request_bytes, _warning(duckdb, queue, container))
+
+
+def _share(
+    asked_bytes: int | None, usual_bytes: int, share: int, container: MemoryLimit | None
+) -> MemoryLimit:
     if asked_bytes is not None:
-        if cgroup is not None and asked_bytes >= cgroup.limit_bytes:
-            return MemoryLimit(asked_bytes, f"as set, MORE than {cgroup.origin} allows")
         return MemoryLimit(asked_bytes, "as set")
-    if cgroup is not None and cgroup.limit_bytes // _SHARE_OF_CGROUP < USUAL_BYTES:
-        limit_bytes = cgroup.limit_bytes // _SHARE_OF_CGROUP
-        return MemoryLimit(limit_bytes, f"half of what {cgroup.origin} allows")
-    return MemoryLimit(USUAL_BYTES, "the default")
+    if container is not None and container.limit_bytes // share < usual_bytes:
+        origin = f"1/{share} of what {container.origin} allows"
+        return MemoryLimit(container.limit_bytes // share, origin)
+    return MemoryLimit(usual_bytes, "the default")
+
+
+def _warning(duckdb: MemoryLimit, queue: MemoryLimit, container: MemoryLimit | None) -> str:
+    if container is None:
+        return ""
+    needed = _LEAST_BYTES // 2 + duckdb.limit_bytes + 3 * queue.limit_bytes
+    if max(needed, _LEAST_BYTES) <= container.limit_bytes:
+        return ""
+    return (
+        f"{container.origin} allows {container.limit_bytes >> 20} MiB, but under load the "
+        f"collector may take {max(needed, _LEAST_BYTES) >> 20} MiB and be killed; allow more, or "
+        "lower --memory-limit-bytes and --queue-bytes"
+    )
 
 
 def cgroup_limit(root: Path = Path("/")) -> MemoryLimit | None:

@@ -27,7 +27,7 @@ from otelchain_collector.grpc_server import GrpcServer
 from otelchain_collector.health import Health
 from otelchain_collector.ingest import Ingest
 from otelchain_collector.limits import FULL, http_protocol
-from otelchain_collector.memory_limit import MemoryLimit, memory_limit
+from otelchain_collector.memory_limit import MemoryPlan, memory_plan
 from otelchain_collector.metrics import HttpMetrics, Metrics
 from otelchain_collector.readers import Readers
 from otelchain_collector.receive_grpc import GrpcReceiver
@@ -70,27 +70,26 @@ def run(settings: CollectorSettings) -> None:
             f"have; the most is {_LARGEST_MESSAGE_BYTES}"
         )
     rules = RetentionRules.of(settings)
-    if settings.queue_bytes < 2 * settings.max_request_bytes:
+    if settings.queue_bytes is not None and settings.queue_bytes < 2 * settings.max_request_bytes:
         raise CollectorError(
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
     redaction = _redaction(settings.redaction)
     keep_memory_of_requests()
-    memory = memory_limit(settings.memory_limit_bytes)
+    memory = memory_plan(
+        settings.memory_limit_bytes, settings.queue_bytes, settings.max_request_bytes
+    )
     # The file is made only when there are ports for it.
     with (
         _listening("--http", doors.http) as http_socket,
         _listening("--grpc", doors.grpc) as grpc_socket,
     ):
-        store = Store.open(settings.database, memory_limit_bytes=memory.limit_bytes)
+        store = Store.open(settings.database, memory_limit_bytes=memory.duckdb.limit_bytes)
         try:
-            _logger.info(
-                "DuckDB may use %d MiB (%s), the queue %d MiB",
-                memory.limit_bytes >> 20,
-                memory.origin,
-                settings.queue_bytes >> 20,
-            )
+            _logger.info("%s", memory)
+            if memory.warning:
+                _logger.warning("%s", memory.warning)
             if redaction is None:
                 _logger.warning("redaction is off: what applications send is stored as it is")
             else:
@@ -149,17 +148,17 @@ async def _serve(
     settings: CollectorSettings,
     doors: _Doors,
     store: Store,
-    memory: MemoryLimit,
+    memory: MemoryPlan,
     rules: RetentionRules,
     sockets: _Sockets,
     redaction: Redaction | None,
 ) -> None:
     stop = _stop_on_signal()
     writer = Writer(store)
-    budget = ByteBudget(settings.queue_bytes)
+    budget = ByteBudget(memory.queue.limit_bytes)
     ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
     health = Health(writer, store, budget)
-    readers = Readers(store, memory.limit_bytes)
+    readers = Readers(store, memory.duckdb.limit_bytes)
     writer.watch.before_commit = readers.make_room
     retention = Retention(writer, store, rules)
     metrics = Metrics(writer, store, budget, readers, redaction)
@@ -171,8 +170,8 @@ async def _serve(
             readers, allowed_hosts=settings.allow_hosts, max_seconds=settings.query_seconds
         ),
     ]
-    app = _guarded(application(ingest, settings.max_request_bytes, others), doors, metrics)
-    grpc = _grpc_server(ingest, settings, doors, metrics)
+    app = _guarded(application(ingest, memory.max_request_bytes, others), doors, metrics)
+    grpc = _grpc_server(ingest, settings, memory.max_request_bytes, doors, metrics)
     grpc_address = doors.grpc._replace(port=sockets.grpc.getsockname()[1])
     http_address = doors.http._replace(port=sockets.http.getsockname()[1])
     http = _http_server(app, settings, doors.tls)
@@ -221,11 +220,15 @@ def _retaining(retention: Retention) -> Iterator[None]:
 
 
 def _grpc_server(
-    ingest: Ingest, settings: CollectorSettings, doors: _Doors, metrics: Metrics
+    ingest: Ingest,
+    settings: CollectorSettings,
+    max_request_bytes: int,
+    doors: _Doors,
+    metrics: Metrics,
 ) -> GrpcServer:
     receiver = GrpcReceiver(
         ingest,
-        settings.max_request_bytes,
+        max_request_bytes,
         doors.tokens,
         settings.max_connections,
         metrics.requests,

@@ -94,7 +94,8 @@ class CollectorSettings:
         "size",
         "--max-request-bytes",
         "OTELCHAIN_COLLECTOR_MAX_REQUEST_BYTES",
-        "Largest request, also after decompression. Units such as 64MiB work.",
+        "Largest request, also after decompression. Units such as 64MiB work. Where the queue "
+        "follows the limit of a small container, at most a quarter of the queue.",
     )
     # A long prompt with an image in it stays whole.
     max_attribute_bytes: int = _setting(
@@ -104,21 +105,21 @@ class CollectorSettings:
         "OTELCHAIN_COLLECTOR_MAX_ATTRIBUTE_BYTES",
         "Longest attribute value; a longer one is cut, with its size and SHA-256 at the end.",
     )
-    # Two of the largest requests. The spans of a request take about three times its bytes while
-    # they wait, so that a full queue is some 400 MB.
-    queue_bytes: int = _setting(
-        128 * _MIB,
+    queue_bytes: int | None = _setting(
+        None,
         "size",
         "--queue-bytes",
         "OTELCHAIN_COLLECTOR_QUEUE_BYTES",
-        "Requests held until their commit; beyond it senders are told to try again.",
+        "Requests held until their commit; beyond it senders are told to try again. A full queue "
+        "takes about three times as much memory. Without it: 128MiB, or a twelfth of the "
+        "container's limit (cgroup) where that is less.",
     )
     memory_limit_bytes: int | None = _setting(
         None,
         "size",
         "--memory-limit-bytes",
         "OTELCHAIN_COLLECTOR_MEMORY_LIMIT_BYTES",
-        "Memory that DuckDB may use, besides the queue. Without it: 512MiB, or half of the "
+        "Memory that DuckDB may use, besides the queue. Without it: 512MiB, or a quarter of the "
         "container's limit (cgroup) where that is less.",
     )
     retain_age_seconds: int | None = _setting(
