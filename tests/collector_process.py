@@ -100,9 +100,11 @@ def wait_for_queue(collector: RunningCollector, size: int) -> None:
     raise AssertionError(f"the queue did not reach {size} bytes: {readiness(collector)}")
 
 
-def readiness(collector: RunningCollector) -> dict[str, Any]:
-    """Return what /readyz says."""
-    with urllib.request.urlopen(f"http://{collector.http}/readyz", timeout=30) as response:
+def readiness(collector: RunningCollector, token: str = "") -> dict[str, Any]:
+    """Return what /readyz says to who shows this token."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    url = f"http://{collector.http}/readyz"
+    with urllib.request.urlopen(urllib.request.Request(url, None, headers), timeout=30) as response:
         answer: dict[str, Any] = json.load(response)
     return answer
 

@@ -359,6 +359,109 @@ def test_connections_are_kept_alive(collector: RunningCollector) -> None:
     connection.close()
 
 
+def exchange(collector: RunningCollector, sent: bytes) -> bytes:
+    """Send bytes; return all that comes back."""
+    host, port = collector.http.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(sent)
+        said = b""
+        while piece := connection.recv(65_536):
+            said += piece
+    return said
+
+
+def raw(first_line: str, *headers: str, data: bytes) -> bytes:
+    lines = [first_line, "Host: localhost", "Connection: close", f"Content-Type: {PROTOBUF}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode() + data
+
+
+GZIPPED = gzip.compress(body(span()))
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        # RFC 9112, 3.2.2
+        (raw("POST http://127.0.0.1:9/v1/traces HTTP/1.1", "Content-Length: 0", data=b""), 200),
+        (raw("POST HTTPS://LOCALHOST/v1/traces?a HTTP/1.1", "Content-Length: 0", data=b""), 200),
+        (raw("POST http://localhost HTTP/1.1", "Content-Length: 0", data=b""), 404),
+        # 2.2
+        (b"\r\n\r\n" + raw("POST /v1/traces HTTP/1.1", "Content-Length: 0", data=b""), 200),
+        (raw("POST /v1/traces HTTP/1.0", "Content-Length: 0", data=b""), 200),
+        (raw("POST /v1/traces HTTP/2.0", "Content-Length: 0", data=b""), 505),
+        # 6.3
+        (
+            raw(
+                "POST /v1/traces HTTP/1.1",
+                *("Content-Length: 5", "Transfer-Encoding: chunked"),
+                data=b"0\r\n\r\n",
+            ),
+            400,
+        ),
+        (
+            raw(
+                "POST /v1/traces HTTP/1.1",
+                "Transfer-Encoding: chunked",
+                data=b"0\r\nX-Trailer: a\r\n\r\n",
+            ),
+            200,
+        ),
+        (raw("POST /v1/traces HTTP/1.1", "Content-Length: -1", data=b""), 400),
+        (raw("POST /v1/traces HTTP/1.1", "Content-Length: 0", "X: " + "x" * 70_000, data=b""), 431),
+        (raw("POST /v1/traces HTTP/1.1", "Content-Length: 0", "X: " + "x" * 60_000, data=b""), 200),
+        (raw("POST /" + "x" * 70_000 + " HTTP/1.1", "Content-Length: 0", data=b""), 431),
+        # RFC 9110, 5.3: two headers are one list.
+        (
+            raw(
+                "POST /v1/traces HTTP/1.1",
+                *("Content-Encoding: gzip", "Content-Encoding: gzip"),
+                f"Content-Length: {len(GZIPPED)}",
+                data=GZIPPED,
+            ),
+            415,
+        ),
+        (
+            raw(
+                "POST /v1/traces HTTP/1.1",
+                *("Content-Encoding: identity", "Content-Encoding: GZIP"),
+                f"Content-Length: {len(GZIPPED)}",
+                data=GZIPPED,
+            ),
+            200,
+        ),
+        (
+            raw(
+                "POST /v1/traces HTTP/1.1",
+                *(f"Content-Type: {JSON}", "Content-Length: 2"),
+                data=b"{}",
+            ),
+            415,
+        ),
+    ],
+)
+def test_heads_of_requests_by_the_letter(
+    collector: RunningCollector, sent: bytes, status: int
+) -> None:
+    head, _, content = exchange(collector, sent).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    if b"application/json" in head:
+        assert json.loads(content)["message"]
+    assert len(content) < 500
+
+
+def test_the_host_of_an_absolute_target_counts(collector: RunningCollector) -> None:
+    # A web page that names this collector by a name of its own must not reach it by a Host header.
+    question = ('{"sql": "SELECT 1"}', "Content-Length: 19", f"Content-Type: {JSON}")
+    lines = ["Host: localhost", "Connection: close", *question[1:], "", question[0]]
+
+    def said(target: str) -> bytes:
+        return exchange(collector, "\r\n".join([f"POST {target} HTTP/1.1", *lines]).encode())
+
+    assert said("http://localhost/sql").startswith(b"HTTP/1.1 200 ")
+    assert b"is not this collector's address" in said("http://evil.example/sql")
+
+
 def test_health_and_readiness(collector: RunningCollector) -> None:
     health = post(collector, b"", None, path="/healthz", method="GET")
     ready = post(collector, b"", None, path="/readyz", method="GET")

@@ -23,6 +23,7 @@ from otelchain_collector.budget import ByteBudget
 from otelchain_collector.decode import Decoded
 from otelchain_collector.health import Health
 from otelchain_collector.store import Inserted, Store
+from otelchain_collector.tokens import Tokens
 from otelchain_collector.writer import Writer
 from otlp_requests import body, span, text
 
@@ -179,7 +180,7 @@ def test_readiness_turns_to_503_while_a_commit_hangs(
     assert isinstance(store, _SlowStore)
     store.hangs = threading.Event()
     writer, budget = Writer(store), ByteBudget(1000)
-    health = Health(writer, store, budget)
+    health = Health(writer, store, budget, Tokens())
     client = TestClient(Starlette(routes=health.routes()))
 
     def ready() -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,6 +115,42 @@ def test_no_path_answers_without_a_token(collector: RunningCollector, path: str)
         assert ask(collector, method, path, "", {})[0] == 401
 
 
+@pytest.mark.parametrize(
+    ("token", "sees_counts"),
+    [
+        (None, False),
+        ("of-somebody-else-here", False),
+        (WRITE, False),
+        (METRICS, True),
+        (READ, True),
+    ],
+)
+def test_readiness_shows_counts_to_who_may_see_them(
+    collector: RunningCollector, token: str | None, sees_counts: bool
+) -> None:
+    status, _, content = ask(collector, "GET", "/readyz", "", bearer(token))
+
+    assert status == 200
+    assert ("spans_stored" in json.loads(content)) is sees_counts
+    if not sees_counts:
+        assert json.loads(content) == {"status": "ready"}
+
+
+def test_two_authorization_headers_are_refused_over_both_transports(
+    collector: RunningCollector,
+) -> None:
+    lines = f"Authorization: Bearer {ALL}\r\n" * 2
+    host, port = collector.http.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(f"GET /queries HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n".encode())
+        assert connection.recv(12) == b"HTTP/1.1 401"
+    twice = (("authorization", f"Bearer {ALL}"), ("authorization", f"Bearer {WRITE}"))
+    with grpc.insecure_channel(collector.grpc) as channel, pytest.raises(grpc.RpcError) as refused:
+        channel.unary_unary(METHOD)(body(span()), metadata=twice, timeout=20)
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED  # type: ignore[attr-defined]
+    assert "more than one" in str(refused.value.details())  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 def test_health_needs_no_token(collector: RunningCollector, path: str) -> None:
     assert ask(collector, "GET", path, "", {})[0] == 200
@@ -157,12 +194,12 @@ def test_an_exporter_shows_its_token_by_the_standard_variable(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20{WRITE}")
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter()))
-    before = readiness(collector)["spans_stored"]
+    before = readiness(collector, METRICS)["spans_stored"]
 
     provider.get_tracer("tokens").start_span("with a token").end()
     provider.shutdown()
 
-    assert readiness(collector)["spans_stored"] == before + 1
+    assert readiness(collector, METRICS)["spans_stored"] == before + 1
 
 
 def test_the_command_shows_the_token_of_a_file_or_of_the_variable(

@@ -94,12 +94,12 @@ def read_head(headers: Iterable[tuple[bytes, bytes]]) -> CallHead:
         size_bytes += len(name) + len(value) + 32
     if values[b":method"] != [b"POST"]:
         raise NotGrpcError(405)
-    content_type = (values[b"content-type"] or [b""])[0].partition(b";")[0].strip().lower()
-    if content_type not in _CONTENT_TYPES:
+    types = {each.partition(b";")[0].strip().lower() for each in values[b"content-type"]}
+    if len(types) != 1 or not types <= _CONTENT_TYPES:
         raise NotGrpcError(415)
     return CallHead(
         (values[b":path"] or [b""])[0].decode("latin-1"),
-        (values[b"grpc-encoding"] or [b"identity"])[0].strip().lower(),
+        b",".join(values[b"grpc-encoding"]).strip().lower() or b"identity",
         tuple(value.decode("latin-1") for value in values[b"authorization"]),
         size_bytes,
     )

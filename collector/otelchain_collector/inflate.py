@@ -38,15 +38,18 @@ def inflate(body: bytes, encoding: str, limit_bytes: int) -> bytes:
     try:
         if encoding == "gzip":
             return _members(view, limit_bytes)
-        return _stream(view, _ZLIB if _has_zlib_header(body) else _RAW, limit_bytes)[0]
+        text, length = _stream(view, _ZLIB if _has_zlib_header(body) else _RAW, limit_bytes)
     except zlib.error as error:
         raise NotCompressedError(f"the body is not valid {encoding}: {error}") from error
+    if length < len(body):
+        raise NotCompressedError("there is more behind the end of the compressed body")
+    return text
 
 
 def _members(body: memoryview, limit_bytes: int) -> bytes:
     # RFC 1952: a gzip file is a series of members. Zeros after the last one are padding.
     members: list[bytes] = []
-    while not members or any(body[:_HEADER_BYTES]):
+    while not members or not _is_padding(body):
         if len(members) == _MAX_MEMBERS:
             raise NotCompressedError(f"the body has more than {_MAX_MEMBERS} gzip members")
         member, length = _stream(body, _GZIP, limit_bytes)
@@ -54,6 +57,10 @@ def _members(body: memoryview, limit_bytes: int) -> bytes:
         limit_bytes -= len(member)
         body = body[length:]
     return b"".join(members)
+
+
+def _is_padding(body: memoryview) -> bool:
+    return not any(body[:_HEADER_BYTES]) and not bytes(body).strip(b"\0")
 
 
 def _stream(body: memoryview, window_bits: int, limit_bytes: int) -> tuple[bytes, int]:

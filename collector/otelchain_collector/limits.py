@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 import h11
+import orjson
+from google.rpc import code_pb2
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from otelchain_collector.admission import Door, MakeProtocol, Visitor
@@ -54,9 +56,21 @@ class _LimitedProtocol(H11Protocol):
             return
         if self._arrival is None:  # The first bytes of a further request.
             self._expect_request()
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            # RFC 9112, 2.2: empty lines before a request are ignored.
+            data = data.lstrip(b"\r\n")
         super().data_received(data)
         if self._has_arrived():
             self._arrival = _stop(self._arrival)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP in the form of every other refusal; uvicorn says it as text."""
+        body = orjson.dumps({"code": code_pb2.INVALID_ARGUMENT, "message": msg})
+        head = (
+            b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        )
+        self.transport.write(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body))
+        self.transport.close()
 
     def pause_writing(self) -> None:
         """Start the clock for a client that does not read."""

@@ -35,6 +35,9 @@ _NOT_FOUND = "nothing is served at {path}; OTLP goes to /v1/traces, /v1/logs and
 # dropped; of one that is this much too large, not even that.
 _DRAINED_LIMITS = 4
 
+# Of a path, in a refusal.
+_SHOWN_CHARS = 200
+
 _logger = logging.getLogger(__name__)
 
 
@@ -100,8 +103,8 @@ class _Receiver:
         if chosen is None:
             message = "Content-Type must be application/x-protobuf or application/json"
             return _refusal(request, 415, code_pb2.INVALID_ARGUMENT, message)
-        encoding = request.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in _ENCODINGS and encoding not in ("identity", ""):
+        encoding = _content_encoding(request)
+        if encoding not in _ENCODINGS and encoding:
             message = f"Content-Encoding {encoding!r} is not supported; use gzip, deflate or none"
             return _refusal(request, 415, code_pb2.INVALID_ARGUMENT, message)
         try:
@@ -179,8 +182,18 @@ def _read(
 
 
 def _media_type(request: Request) -> str:
-    # Parameters such as charset=utf-8 say nothing that these two types leave open.
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Parameters such as charset=utf-8 say nothing that these two types leave open. Two different
+    # types are none.
+    values = request.headers.getlist("content-type")
+    types = {value.partition(";")[0].strip().lower() for value in values}
+    return types.pop() if len(types) == 1 else ""
+
+
+def _content_encoding(request: Request) -> str:
+    """Return what the body is compressed with; a body that is so twice has a name with a comma."""
+    # RFC 9110, 5.3: several headers of a name are one list.
+    names = ",".join(request.headers.getlist("content-encoding")).lower().split(",")
+    return ", ".join(name for each in names if (name := each.strip()) not in ("", "identity"))
 
 
 def _refusal(request: Request, http_status: int, code: int, message: str) -> Response:
@@ -200,7 +213,7 @@ def _try_again(request: Request, message: str) -> Response:
 
 async def _refuse_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    path = request.url.path
+    path = request.url.path[:_SHOWN_CHARS]
     if error.status_code == 405:
         response = _refusal(
             request, 405, code_pb2.UNIMPLEMENTED, f"{path} does not take {request.method}"

@@ -33,6 +33,7 @@ from otelchain_collector.readers import Readers
 from otelchain_collector.receive_grpc import GrpcReceiver
 from otelchain_collector.receive_http import application
 from otelchain_collector.redaction.stage import Redaction
+from otelchain_collector.request_head import RequestHead
 from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.retention import Retention, RetentionRules
 from otelchain_collector.settings import Address, CollectorSettings, is_loopback, parse_address
@@ -157,7 +158,7 @@ async def _serve(
     writer = Writer(store)
     budget = ByteBudget(memory.queue.limit_bytes)
     ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
-    health = Health(writer, store, budget)
+    health = Health(writer, store, budget, doors.tokens)
     readers = Readers(store, memory.duckdb.limit_bytes)
     writer.watch.before_commit = readers.make_room
     retention = Retention(writer, store, rules)
@@ -189,7 +190,8 @@ async def _serve(
 
 def _guarded(app: ASGIApp, doors: _Doors, metrics: Metrics) -> ASGIApp:
     """Put the layers around the application that each request passes, the outermost last."""
-    return ResponseHeaders(HttpMetrics(HttpAuth(app, doors.tokens), metrics.requests))
+    inner = HttpMetrics(HttpAuth(app, doors.tokens), metrics.requests)
+    return ResponseHeaders(RequestHead(inner))
 
 
 def _stop_on_signal() -> asyncio.Event:

@@ -1,0 +1,68 @@
+"""ASGI, outermost: a request's target and headers, before anything goes by them.
+
+A target that is a whole address, as a proxy's are, becomes its path (RFC 9112, 3.2.2: a server MUST
+accept ``POST http://host/v1/traces HTTP/1.1``, and the host in it counts instead of the header).
+Heads that are too large, or that two servers could read in two ways, are refused.
+"""
+
+from typing import Final
+from urllib.parse import unquote
+
+import orjson
+from google.rpc import code_pb2
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+# h11 looks at the size only of what has not come whole.
+_MAX_HEAD_BYTES: Final = 64 * 1024
+_SCHEMES: Final = (b"http://", b"https://")
+
+
+class RequestHead:
+    """Pass requests on with a path as their target; answer the others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer it."""
+        refusal = _refusal(scope)
+        if refusal is None:
+            await self._app(_with_path(scope), receive, send)
+        else:
+            await refusal(scope, receive, send)
+
+
+def _refusal(scope: Scope) -> Response | None:
+    headers = scope["headers"]
+    target_bytes = len(scope["raw_path"]) + len(scope["query_string"])
+    if target_bytes + sum(len(name) + len(value) for name, value in headers) > _MAX_HEAD_BYTES:
+        return _refused(431, f"the target and headers are larger than {_MAX_HEAD_BYTES} bytes")
+    if not scope["http_version"].startswith("1."):
+        return _refused(505, "this port speaks HTTP/1.1")
+    names = [name for name, _ in headers]
+    if b"transfer-encoding" in names and b"content-length" in names:
+        # RFC 9112, 6.3: an attempt at request smuggling.
+        return _refused(400, "Transfer-Encoding and Content-Length exclude each other")
+    return None
+
+
+def _refused(http_status: int, message: str) -> Response:
+    status = {"code": code_pb2.INVALID_ARGUMENT, "message": message}
+    # The rest of the connection may be anything.
+    headers = {"connection": "close"}
+    return Response(orjson.dumps(status), http_status, headers, media_type="application/json")
+
+
+def _with_path(scope: Scope) -> Scope:
+    target = scope["raw_path"]
+    if not target[:8].lower().startswith(_SCHEMES):
+        return scope
+    authority, slash, path = target.partition(b"://")[2].partition(b"/")
+    others = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {
+        **scope,
+        "path": unquote((slash + path or b"/").decode("ascii")),
+        "raw_path": slash + path or b"/",
+        "headers": [(b"host", authority), *others],
+    }
