@@ -16,6 +16,7 @@ import collector_process
 from collector_process import RunningCollector, readiness
 from otelchain_collector.store import Store
 from stored_runs import asked, make_store
+from tls_files import Files
 
 TOKEN = "a-token-of-the-tests"
 
@@ -128,6 +129,22 @@ def test_text_has_a_line_per_finding_and_what_to_do(collector: RunningCollector)
         ({"LANGSMITH_TRACING": "true"}, "langsmith", "warning", "with their content unredacted"),
         ({"LANGCHAIN_TRACING_V2": "TRUE"}, "langsmith", "warning", "go to LangSmith"),
         ({"OTEL_EXPORTER_OTLP_TIMEOUT": "10000"}, "exporter", "warning", "is in seconds"),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "nan"}, "exporter", "error", "TIMEOUT=nan is not a number"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "inf"}, "exporter", "error", "TRACES_TIMEOUT=inf"),
+        ({"OTEL_EXPORTER_OTLP_LOGS_TIMEOUT": "10s"}, "exporter", "error", "LOGS_TIMEOUT=10s"),
+        ({"OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": "-1"}, "exporter", "error", "METRICS_TIMEOUT=-1"),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "0"}, "exporter", "error", "TIMEOUT=0 is not"),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "0.5"}, "exporter", "error", ""),
+        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "exporter", "error", "COMPRESSION=zstd"),
+        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "Deflate"}, "exporter", "error", ""),
+        ({"OTEL_BSP_SCHEDULE_DELAY": "5s"}, "sdk", "error", "OTEL_BSP_SCHEDULE_DELAY=5s"),
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "0"}, "sdk", "error", "OTEL_BSP_MAX_QUEUE_SIZE=0"),
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "256"}, "sdk", "error", "(512) is more than OTEL_BSP_MAX_QUE"),
+        ({"OTEL_BLRP_EXPORT_TIMEOUT": "1e4"}, "sdk", "error", "OTEL_BLRP_EXPORT_TIMEOUT=1e4"),
+        ({"OTEL_METRIC_EXPORT_INTERVAL": "nan"}, "sdk", "error", "METRIC_EXPORT_INTERVAL=nan"),
+        ({"OTEL_SPAN_EVENT_COUNT_LIMIT": "many"}, "sdk", "error", "EVENT_COUNT_LIMIT=many"),
+        ({"OTEL_SPAN_EVENT_COUNT_LIMIT": "0"}, "sdk", "error", ""),
+        ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1000"}, "sdk", "warning", "cuts inputs and output"),
         ({"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, "exporter", "error", "http/json"),
         ({"OTELCHAIN_CAPTURE_CONTEXT": "no"}, "settings", "warning", "OTELCHAIN_CAPTURE_CONTENT?"),
         ({"OTELCHAIN_CAPTURE_CONTENT": "no"}, "settings", "ok", "OTELCHAIN_CAPTURE_CONTENT=no"),
@@ -268,6 +285,64 @@ def test_the_file_alone_is_looked_at(tmp_path: Path) -> None:
     assert "4 spans" in texts(found, "file", "ok")
     assert f"chmod 600 {database}" in texts(found, "file", "warning")
     assert "GiB are free" in texts(found, "disk", "ok")
+
+
+def test_a_folder_in_place_of_the_file_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "t.duckdb"
+    folder.mkdir(0o755)
+
+    _, found = findings("--database", str(folder))
+
+    assert f"chmod 700 {folder}" in texts(found, "file", "warning")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "scheme", "option", "content"),
+    [
+        ("http/protobuf", "http", "--ca-file", None),
+        ("http/protobuf", "https", "--ca-file", None),
+        ("http/protobuf", "https", "--client-key", "not PEM"),
+        ("grpc", "https", "--ca-file", None),
+        ("grpc", "https", "--ca-file", "not PEM"),
+        ("grpc", "http", "--client-certificate", None),
+    ],
+)
+def test_a_certificate_file_that_cannot_be_used_is_said(
+    collector: RunningCollector,
+    tmp_path: Path,
+    protocol: str,
+    scheme: str,
+    option: str,
+    content: str | None,
+) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+    arguments = [option, str(file)]
+    if option == "--client-key":
+        files = Files(tmp_path / "files")
+        arguments += ["--client-certificate", str(files.client_certificate)]
+    variables = sending_to(collector, protocol)
+    endpoint = variables["OTEL_EXPORTER_OTLP_ENDPOINT"].replace("http", scheme, 1)
+
+    code, found = findings(*arguments, **{**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
+
+    assert code == (1 if scheme == "https" else 0)
+    level = "error" if scheme == "https" else "warning"
+    assert f"{option} {file}" in texts(found, "certificate", level)
+
+
+def test_compression_over_grpc_is_gzip_or_not_named_at_all(collector: RunningCollector) -> None:
+    for name, is_wrong in {"none": True, "deflate": True, "gzip": False, "": False}.items():
+        variables = {"OTEL_EXPORTER_OTLP_COMPRESSION": name}
+        _, found = findings(**sending_to(collector, "grpc"), **variables)
+        assert ("over grpc knows" in texts(found, "exporter", "error")) is is_wrong
+
+
+def test_clocks_are_compared_over_grpc_too(collector: RunningCollector) -> None:
+    _, found = findings(**sending_to(collector, "grpc"))
+
+    assert "agrees with this one" in texts(found, "clock", "ok")
 
 
 def test_a_log_that_was_damaged_is_said(tmp_path: Path) -> None:

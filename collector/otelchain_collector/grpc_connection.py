@@ -27,13 +27,13 @@ from h2.settings import SettingCodes, Settings
 from hyperframe.frame import DataFrame, Frame, GoAwayFrame
 
 from otelchain_collector.grpc_wire import (
-    RESPONSE_HEADERS,
     Answer,
     NotGrpcError,
     RefusedError,
     message_of,
     read_head,
     refusal_of,
+    response_headers,
     trailers_of,
     try_again,
 )
@@ -280,7 +280,7 @@ class GrpcConnection(asyncio.Protocol):
         self._unsent.pop(stream_id, None)
         if not self._unsent:
             self._stop("room")
-        self._h2.send_headers(stream_id, RESPONSE_HEADERS)
+        self._h2.send_headers(stream_id, response_headers())
         self._h2.send_data(stream_id, message)
         self._end(stream_id, trailers_of(answer))
 

@@ -7,6 +7,7 @@ import base64
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from email.utils import formatdate
 from typing import Final, NamedTuple
 
 from google.rpc import code_pb2
@@ -202,8 +203,12 @@ def too_large(max_bytes: int) -> RefusedError:
     return refused(code_pb2.RESOURCE_EXHAUSTED, f"the request is larger than {max_bytes} bytes")
 
 
-#: The headers before a response message.
-RESPONSE_HEADERS: Final = [(b":status", b"200"), (b"content-type", b"application/grpc"), _ACCEPTED]
+_HEADERS: Final = ((b":status", b"200"), (b"content-type", b"application/grpc"))
+
+
+def response_headers() -> Headers:
+    """Return the headers before a response message, with the time by which clocks are compared."""
+    return [*_HEADERS, _ACCEPTED, (b"date", formatdate(usegmt=True).encode())]
 
 
 def message_of(body: bytes) -> bytes:
@@ -221,7 +226,7 @@ def trailers_of(answer: Answer) -> Headers:
 
 def refusal_of(answer: Answer) -> Headers:
     """Return the only headers of an answer without a message."""
-    return [*RESPONSE_HEADERS[:2], *trailers_of(answer)]
+    return [*_HEADERS, *trailers_of(answer)]
 
 
 def _percent_encoded(text: str) -> bytes:

@@ -44,7 +44,8 @@ def doctor_command(format_name: str, **place: Any) -> None:
 def _examine(place: Place) -> Iterator[Finding]:
     from otelchain.cli.doctor.database import database
     from otelchain.cli.doctor.exporter import Exporter
-    from otelchain.cli.doctor.probe import probe
+    from otelchain.cli.doctor.numbers import numbers
+    from otelchain.cli.doctor.probe import certificates, probe
     from otelchain.cli.doctor.variables import (
         exporter_settings,
         own_settings,
@@ -57,7 +58,9 @@ def _examine(place: Place) -> Iterator[Finding]:
     yield from own_settings(os.environ)
     yield from switches(os.environ)
     yield from exporter_settings(os.environ, exporter)
+    yield from numbers(os.environ)
     yield from proxies(os.environ, exporter)
+    yield from certificates(exporter, place)
     yield from probe(exporter, place)
     yield retries(os.environ, exporter)
     yield from database(place, exporter)

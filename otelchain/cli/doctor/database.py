@@ -48,7 +48,7 @@ def _file(place: Place) -> Iterator[Finding]:
             "file",
             "warning",
             f"other users of this machine may open {str(path)!r}",
-            f"chmod 600 {path}",
+            f"chmod {700 if path.is_dir() else 600} {path}",
         )
     yield from _damage(path)
 

@@ -1,5 +1,6 @@
 """Where an application with this environment sends its spans, by OpenTelemetry's variables."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Exporter:
         origin: Which variable the endpoint comes from.
         headers: What it sends along, names in lower case.
         timeout_seconds: For all tries of one batch.
+        compression: As the variable says; empty when it is not set.
     """
 
     endpoint: str
@@ -36,6 +38,7 @@ class Exporter:
     origin: str
     headers: Mapping[str, str]
     timeout_seconds: float
+    compression: str
 
     @property
     def address(self) -> SplitResult | None:
@@ -80,6 +83,7 @@ class Exporter:
             origin,
             _headers(_first(environment, "HEADERS")[1]),
             _seconds(_first(environment, "TIMEOUT")[1]),
+            _first(environment, "COMPRESSION")[1].lower(),
         )
 
 
@@ -96,7 +100,9 @@ def _headers(text: str) -> dict[str, str]:
 
 
 def _seconds(text: str) -> float:
+    # `numbers` says what is none.
     try:
-        return float(text) if text else _TIMEOUT_SECONDS
+        seconds = float(text)
     except ValueError:
         return _TIMEOUT_SECONDS
+    return seconds if math.isfinite(seconds) and seconds > 0 else _TIMEOUT_SECONDS

@@ -12,9 +12,10 @@ from urllib.request import Request
 import grpc
 
 from otelchain.cli.doctor.exporter import Exporter
-from otelchain.cli.doctor.finding import Finding
+from otelchain.cli.doctor.finding import Finding, Level
 from otelchain.cli.place import Place
 from otelchain.reading.connect import opener, reason
+from otelchain.reading.source import SourceError
 
 _SECONDS: Final = 3.0
 _PROTOBUF: Final = "application/x-protobuf"
@@ -32,12 +33,22 @@ _IS_HTTP: Final = (
 )
 
 
+def certificates(exporter: Exporter, place: Place) -> Iterator[Finding]:
+    """Find files of certificates that cannot be used; without TLS they are not needed yet."""
+    endpoints = (exporter.endpoint, place.endpoint or "http://")
+    level: Level = "warning" if all(each.startswith("http://") for each in endpoints) else "error"
+    try:
+        opener("https://localhost", place)
+    except SourceError as error:
+        yield Finding("certificate", level, str(error), "name files that exist, in PEM")
+
+
 def probe(exporter: Exporter, place: Place) -> Iterator[Finding]:
     """Send an empty request as the exporter would; nothing is stored by it."""
     if exporter.address is None or exporter.bad_headers:
         return  # `exporter_settings` has said so.
     if exporter.protocol == "grpc":
-        yield _grpc(exporter, place)
+        yield from _grpc(exporter, place)
     elif exporter.protocol == "http/protobuf":
         yield from _http(exporter, place)
 
@@ -59,6 +70,8 @@ def _http(exporter: Exporter, place: Place) -> Iterator[Finding]:
             yield _answered(url, error.code, error.headers.get("content-type", ""))
     except URLError as error:
         yield _silent(url, error.reason)
+    except SourceError:
+        return  # `certificates` has said so.
     except (OSError, http.client.HTTPException) as error:
         yield _silent(url, error)
 
@@ -101,19 +114,23 @@ def _clock(date: str | None) -> Iterator[Finding]:
         )
 
 
-def _grpc(exporter: Exporter, place: Place) -> Finding:
+def _grpc(exporter: Exporter, place: Place) -> Iterator[Finding]:
     parts = urlsplit(exporter.endpoint)
     target = parts.netloc or exporter.endpoint
     metadata = tuple(exporter.headers.items())
     try:
         with _channel(parts.scheme, target, place) as channel:
-            call = channel.unary_unary(_METHOD)
-            call(b"", timeout=_SECONDS, metadata=metadata)
+            export = channel.unary_unary(_METHOD)
+            _, call = export.with_call(b"", timeout=_SECONDS, metadata=metadata)
+            answered = dict(call.initial_metadata())
     except grpc.RpcError as error:
-        return _grpc_refusal(target, error)
-    except OSError as error:
-        return Finding("port", "error", f"a certificate file cannot be read: {error.strerror}")
-    return Finding("port", "ok", f"{target} takes OTLP over gRPC")
+        yield _grpc_refusal(target, error)
+        return
+    except OSError:
+        return  # `certificates` has said so.
+    yield Finding("port", "ok", f"{target} takes OTLP over gRPC")
+    # gRPC knows no such header; our collector sends it.
+    yield from _clock(answered.get("date"))
 
 
 def _channel(scheme: str, target: str, place: Place) -> Any:

@@ -33,6 +33,8 @@ _PROXIES: Final = {
     # gRPC's C core reads these, in this order, for every scheme.
     "grpc": ("grpc_proxy", "https_proxy", "http_proxy"),
 }
+# Over gRPC it fails even on "none".
+_COMPRESSIONS: Final = {"http/protobuf": ("none", "gzip", "deflate"), "grpc": ("gzip",)}
 
 
 def own_settings(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -131,6 +133,15 @@ def exporter_settings(environment: Mapping[str, str], exporter: Exporter) -> Ite
             f"the header {name!r} of OTEL_EXPORTER_OTLP_HEADERS cannot be sent: a name has no "
             "spaces, a value only characters of ASCII on one line",
             "take the other characters out",
+        )
+    known = _COMPRESSIONS.get(exporter.protocol, ())
+    if exporter.compression and known and exporter.compression not in known:
+        yield Finding(
+            "exporter",
+            "error",
+            f"OTEL_EXPORTER_OTLP_COMPRESSION={exporter.compression} is not one that Python's "
+            f"exporter over {exporter.protocol} knows",
+            f"unset it, or set it to {' or '.join(known)}",
         )
     if exporter.timeout_seconds > 600:
         yield Finding(
