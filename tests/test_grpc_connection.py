@@ -297,20 +297,23 @@ def test_keepalive_pings_are_answered(collector: RunningCollector) -> None:
         frame(PING, bytes(8)) * 2_000,
         frame(SETTINGS) * 2_000,
         # A frame of 16 MB, and headers without an end, would be held before anything is counted.
-        frame(DATA, bytes(2**24 - 1), stream=1)[: 4 * MIB],
-        frame(HEADERS, bytes(60_000), stream=1) + frame(CONTINUATION, bytes(60_000), stream=1) * 50,
+        frame(DATA, bytes(2**24 - 1), stream=1)[:300_000],
+        frame(HEADERS, bytes(60_000), stream=1) + frame(CONTINUATION, bytes(60_000), stream=1) * 4,
     ],
     ids=["pings", "settings", "long frame", "endless headers"],
 )
 def test_a_flood_ends_the_connection(collector: RunningCollector, flood: bytes) -> None:
     with connect(collector.grpc) as connection:
         connection.sendall(PREFACE + frame(SETTINGS))
+        start = time.monotonic()
         try:
             connection.sendall(flood)
+            ended(connection)
         except ConnectionError:
-            return
-        connection.settimeout(5)
-        assert ended(connection)
+            pass
+
+    # Not by the clock of --request-seconds.
+    assert time.monotonic() - start < 1.8
 
 
 def test_calls_that_are_cancelled_at_once_end_the_connection(client: Client) -> None:
