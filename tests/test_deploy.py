@@ -19,8 +19,11 @@ import yaml
 
 from otelchain.cli import cli
 from otelchain.demo.sidecar import running_collector
+from otelchain_collector.answering_process import Limits
 from otelchain_collector.command import collector_command
+from otelchain_collector.memory_limit import USUAL_BYTES
 from otelchain_collector.settings import parse_bytes
+from otelchain_collector.sql_processes import PROCESSES
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -349,5 +352,7 @@ def test_duckdb_and_the_queue_fit_into_the_containers_memory(file: str) -> None:
     }
     limit_bytes = parse_bytes(given[file])
 
-    # The collector takes half for DuckDB; a full queue is some 400 MB.
-    assert limit_bytes // 2 + 400_000_000 <= limit_bytes
+    # The collector takes half for DuckDB, 512 MiB at most; a full queue is some 400 MB.
+    duckdb_bytes = min(limit_bytes // 2, USUAL_BYTES)
+    questions_bytes = PROCESSES * Limits.of(duckdb_bytes).data_bytes
+    assert duckdb_bytes + 400_000_000 + questions_bytes <= limit_bytes
