@@ -6,27 +6,34 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 import uvicorn
 from starlette.applications import Starlette
+from starlette.routing import Route
 
+import otelchain_collector.rendering as rendering_module
 import otelchain_queries
 from otelchain_collector import api
 from otelchain_collector.answers import answer_sql, as_json
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.json_values import json_rows
-from otelchain_collector.readers import MAX_WAITING, THREADS, Readers
+from otelchain_collector.questions import WAITING_PER_THREAD
+from otelchain_collector.readers import THREADS, Readers
+from otelchain_collector.rendering import JSON as JSON_TYPE
 from otelchain_collector.rendering import Rendering
 from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.store import Store
 from stored_runs import make_store
 
+MAX_WAITING = THREADS * WAITING_PER_THREAD
 JSON = {"content-type": "application/json"}
 
 
@@ -44,7 +51,13 @@ def _readers(store: Store) -> Readers:
 
 @pytest.fixture(name="port", scope="module")
 def _port(readers: Readers) -> Iterator[int]:
-    routes = api.routes(readers, allowed_hosts=["traces.example"])
+    with serving(api.routes(readers, allowed_hosts=["traces.example"])) as port:
+        yield port
+    readers.close()
+
+
+@contextmanager
+def serving(routes: Sequence[Route]) -> Iterator[int]:
     app = ResponseHeaders(Starlette(routes=routes))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -55,7 +68,6 @@ def _port(readers: Readers) -> Iterator[int]:
         yield listening.getsockname()[1]
         server.should_exit = True
         thread.join()
-    readers.close()
 
 
 def request(
@@ -447,14 +459,42 @@ def test_answers_that_nobody_takes_leave_no_room_for_others_until_they_are_taken
     wait_until(lambda: request(port, "POST", "/sql", large)[0] == 200)
 
 
+def test_who_takes_an_answer_bit_by_bit_loses_it_and_others_get_theirs(
+    readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering_module, "_BYTES_PER_SECOND", 1 << 30)
+    large = {"sql": "SELECT repeat('x', 1000) FROM range(40000)", "max_rows": 100_000}
+    with serving(api.routes(readers, taking_seconds=2)) as port:
+        slow = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        slow.request("POST", "/sql", json.dumps(large), JSON)
+        response = slow.getresponse()
+        started = time.monotonic()
+        taken, others = 0, []
+        with suppress(ConnectionError, http.client.IncompleteRead):
+            while piece := response.read(256 * 1024):
+                taken += len(piece)
+                others.append(request(port, "POST", "/sql", large))
+                time.sleep(0.2)
+
+        assert taken < 40_000_000
+        assert time.monotonic() - started > 1.5
+        # Who asks meanwhile does not wait: he is told at once to come again.
+        full = {"error": "too many large answers at once; ask again in a second"}
+        assert others[0] == (503, full)
+        assert others[-1][0] == 200
+        slow.close()
+
+
 def test_an_answer_that_was_made_for_nobody_holds_nothing(store: Store) -> None:
     budget = ByteBudget(1_000_000)
 
-    def rendering() -> Rendering:
+    def rendering() -> Rendering[duckdb.DuckDBPyConnection]:
         held = budget.reserve()
         return Rendering(
             lambda cursor: answer_sql(cursor, "SELECT 1", form=partial(as_json, hold=held.add)),
             held,
+            JSON_TYPE,
+            taking_seconds=30,
         )
 
     before, after = rendering(), rendering()

@@ -19,8 +19,11 @@ import yaml
 
 from otelchain.cli import cli
 from otelchain.demo.sidecar import running_collector
+from otelchain_collector.answering_process import Limits
 from otelchain_collector.command import collector_command
+from otelchain_collector.memory_limit import memory_plan
 from otelchain_collector.settings import parse_bytes
+from otelchain_collector.sql_processes import PROCESSES
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -342,12 +345,24 @@ def test_the_systemd_units_lines_for_other_machines_name_the_collectors_variable
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "kubernetes.yaml"])
-def test_duckdb_and_the_queue_fit_into_the_containers_memory(file: str) -> None:
+def test_duckdb_the_queue_and_questions_fit_into_the_containers_memory(
+    file: str, tmp_path: Path
+) -> None:
     given = {
-        "compose.yaml": compose()["services"]["collector"]["mem_limit"].replace("g", "GiB"),
+        "compose.yaml": compose()["services"]["collector"]["mem_limit"].replace("m", "MiB"),
         "kubernetes.yaml": pod()["initContainers"][0]["resources"]["limits"]["memory"] + "B",
     }
     limit_bytes = parse_bytes(given[file])
 
-    # What it takes by itself, a quarter for DuckDB, and the rows of a twelfth of requests.
-    assert 200 * 1024**2 + limit_bytes // 4 + 3 * (limit_bytes // 12) <= limit_bytes
+    group = tmp_path / "sys/fs/cgroup"
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text(f"{limit_bytes}\n")
+
+    plan = memory_plan(None, None, 64 * 1024**2, tmp_path)
+
+    # What it takes by itself, DuckDB, the rows of a full queue, and the processes that answer SQL.
+    questions_bytes = PROCESSES * Limits.of(plan.duckdb.limit_bytes).data_bytes
+    needed_bytes = 200 * 1024**2 + plan.duckdb.limit_bytes + 3 * plan.queue.limit_bytes
+    assert needed_bytes + questions_bytes <= limit_bytes

@@ -1,8 +1,10 @@
 """Questions that are many, long, large, unwanted: none of them holds up anything else."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,17 +12,18 @@ import pytest
 from otelchain_collector.answers import Answer, answer_sql
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.memory_guard import Guarded, MemoryGuard
-from otelchain_collector.readers import (
-    MAX_WAITING,
-    THREADS,
+from otelchain_collector.questions import (
+    WAITING_PER_THREAD,
+    Asker,
     QuestionStoppedError,
-    Readers,
     SameIdError,
     TooManyQuestionsError,
 )
+from otelchain_collector.readers import THREADS, Readers
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.store import Store
 
+MAX_WAITING = THREADS * WAITING_PER_THREAD
 LIMIT_BYTES = 512 * 1024 * 1024
 ENDLESS = "SELECT sum(a.range & b.range) FROM range(100000000) a, range(1000000) b"
 # Sorting, hashing and gathering: DuckDB can spill the first two, not the last two.
@@ -51,10 +54,14 @@ def run(store: Store, scenario: Callable[[Readers], Awaitable[None]]) -> None:
 
 
 async def ask(
-    readers: Readers, sql: str, gone: asyncio.Event | None = None, name: str | None = None
+    readers: Readers,
+    sql: str,
+    gone: asyncio.Event | None = None,
+    name: str | None = None,
+    identity: bytes | None = None,
 ) -> Answer:
-    hung_up = gone or asyncio.Event()
-    return await readers.answer(lambda cursor: answer_sql(cursor, sql), hung_up.wait, name)
+    asker = Asker((gone or asyncio.Event()).wait, identity, name)
+    return await readers.answer(lambda cursor: answer_sql(cursor, sql), asker)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -99,6 +106,48 @@ def test_a_question_is_stopped_by_its_id_and_by_no_other(store: Store) -> None:
             await second
 
     run(store, scenario)
+
+
+def test_nobody_stops_the_question_of_another(store: Store) -> None:
+    async def scenario(readers: Readers) -> None:
+        mine = asyncio.ensure_future(ask(readers, ENDLESS, name="first", identity=b"mine"))
+        # The same name is no clue that somebody else asks.
+        other = asyncio.ensure_future(ask(readers, ENDLESS, name="first", identity=b"other"))
+        await until(lambda: readers.running == 2)
+
+        assert not readers.stop("first")
+        assert not readers.stop("first", b"a third")
+        assert readers.stop("first", b"other")
+        with pytest.raises(QuestionStoppedError, match="cancelled"):
+            await other
+        assert not mine.done()
+        readers.stop("first", b"mine")
+        with pytest.raises(QuestionStoppedError):
+            await mine
+
+    run(store, scenario)
+
+
+def test_a_question_that_cannot_be_interrupted_does_not_hold_up_the_end(store: Store) -> None:
+    may_end = threading.Event()
+
+    async def main() -> None:
+        readers = Readers(store, LIMIT_BYTES)
+        stuck = asyncio.ensure_future(
+            readers.answer(lambda _: may_end.wait(60), Asker(asyncio.Event().wait))
+        )
+        await until(lambda: readers.running == 1)
+        started = time.monotonic()
+        assert not readers.close()
+        assert time.monotonic() - started < 5
+        with pytest.raises(StoreUnavailableError, match="stopping"):
+            await ask(readers, "SELECT 1")
+        may_end.set()
+        with suppress(StoreUnavailableError):
+            await stuck
+        assert readers.close()
+
+    asyncio.run(main())
 
 
 def test_more_questions_than_may_wait_are_refused_at_once(store: Store) -> None:

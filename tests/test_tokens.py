@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,6 +150,33 @@ def test_two_authorization_headers_are_refused_over_both_transports(
         channel.unary_unary(METHOD)(body(span()), metadata=twice, timeout=20)
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED  # type: ignore[attr-defined]
     assert "more than one" in str(refused.value.details())  # type: ignore[attr-defined]
+
+
+def test_a_question_is_stopped_with_the_token_that_it_was_asked_with(
+    collector: RunningCollector,
+) -> None:
+    answers: list[tuple[int, bytes]] = []
+
+    def question() -> None:
+        sql = "SELECT sum(a.range & b.range) FROM range(100000000) a, range(1000000) b"
+        data = json.dumps({"sql": sql, "id": "mine"})
+        status, _, content = ask(collector, "POST", "/sql", data, {**JSON, **bearer(SQL)})
+        answers.append((status, content))
+
+    def stop(token: str) -> int:
+        return ask(collector, "DELETE", "/questions/mine", "", bearer(token))[0]
+
+    asking = threading.Thread(target=question)
+    asking.start()
+    time.sleep(2)  # It has begun, and a process for it too.
+    assert [stop(token) for token in (WRITE, READ, METRICS, ALL)] == [404] * 4
+    assert asking.is_alive()
+    while stop(SQL) != 204:
+        assert asking.is_alive()
+        time.sleep(0.05)
+    asking.join()
+
+    assert answers == [(400, b'{"error":"the question was cancelled"}')]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])

@@ -70,6 +70,11 @@ class Answer:
     rows: list[list[JSONValue]]
     has_more: bool = False
 
+    @property
+    def body(self) -> bytes:
+        """The answer as it travels."""
+        return self.to_json()
+
     def to_json(self) -> bytes:
         """Return the answer as it travels over HTTP."""
         columns = [{"name": column.name, "type": column.type} for column in self.columns]
@@ -96,6 +101,11 @@ class ArrowAnswer:
 
     stream: bytes
     has_more: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The answer as it travels."""
+        return self.stream
 
 
 AnyAnswer = TypeVar("AnyAnswer", Answer, ArrowAnswer)
@@ -146,13 +156,27 @@ def _bounded(
     size_bytes = 0
     for batch in batches:
         size_bytes += batch.nbytes
-        if size_bytes > MAX_ANSWER_BYTES:
-            raise QueryFailed(
-                f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
-                "ask for fewer rows or leave out long columns"
-            )
+        refuse_large(size_bytes)
         hold(batch.nbytes)
         yield batch
+
+
+def refuse_large(size_bytes: int) -> None:
+    """Refuse an answer that is too large to be held.
+
+    Raises:
+        QueryFailed: It is.
+    """
+    if size_bytes > MAX_ANSWER_BYTES:
+        raise QueryFailed(
+            f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
+            "ask for fewer rows or leave out long columns"
+        )
+
+
+def too_late(max_seconds: float) -> str:
+    """Say that a question ran too long."""
+    return f"it ran longer than {max_seconds:g} seconds; ask for a shorter time or fewer rows"
 
 
 def answer_query(
@@ -247,10 +271,7 @@ def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Itera
     # Errors met while Arrow reads the stream arrive as Arrow's own.
     except (duckdb.Error, OSError, pa.ArrowException) as error:
         if late.is_set():
-            text = (
-                f"it ran longer than {max_seconds:g} seconds; ask for a shorter time or fewer rows"
-            )
-            raise QueryFailed(text) from error
+            raise QueryFailed(too_late(max_seconds)) from error
         raise QueryFailed(one_line(error)) from error
     except RecursionError as error:  # DuckDB nests expressions and types deeper than Python.
         raise QueryFailed("the statement, or its answer, is nested too deeply") from error

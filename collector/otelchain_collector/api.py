@@ -5,10 +5,11 @@ when the collector stops.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, Final
 
+import duckdb
 import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -20,24 +21,30 @@ from otelchain_collector.answers import (
     DEFAULT_MAX_SECONDS,
     MAX_ANSWER_BYTES,
     MAX_ROWS,
+    Answer,
+    ArrowAnswer,
+    Form,
     QueryFailed,
     answer_query,
-    answer_sql,
     as_arrow,
     as_json,
 )
-from otelchain_collector.budget import ByteBudget, QueueFullError
+from otelchain_collector.asked_sql import AskedSql
+from otelchain_collector.auth import asker_of
+from otelchain_collector.budget import ByteBudget, QueueFullError, Reservation
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.hosts import AllowedHosts, WrongHostError
-from otelchain_collector.readers import (
+from otelchain_collector.questions import (
+    Asker,
     QuestionStoppedError,
-    Readers,
     SameIdError,
     TooManyQuestionsError,
 )
-from otelchain_collector.rendering import ARROW, JSON, Ask, Rendering
+from otelchain_collector.readers import Readers
+from otelchain_collector.rendering import ARROW, JSON, Place, Rendering, Written
+from otelchain_collector.sql_processes import Answered, Session, SqlProcesses
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS
-from otelchain_queries import Param, Query, QueryError
+from otelchain_queries import QueryError
 
 _MAX_BODY_BYTES: Final = 1024 * 1024
 _MAX_ID_CHARS: Final = 64
@@ -53,18 +60,22 @@ class _Refused(Exception):  # noqa: N818 - an answer that is an error, not a fai
 
 def routes(
     readers: Readers,
+    sql: SqlProcesses | None = None,
     *,
     allowed_hosts: Collection[str] = (),
     max_seconds: float = DEFAULT_MAX_SECONDS,
+    taking_seconds: float = DEFAULT_MAX_SECONDS,
 ) -> list[Route]:
     """Return the routes ``/queries``, ``/queries/{name}``, ``/sql`` and ``/questions/{id}``.
 
     Args:
         readers: Who answers.
+        sql: Who answers SQL; None where that can only be the readers.
         allowed_hosts: Names by which a request may call this collector (hosts.py).
         max_seconds: Longest time a question may run.
+        taking_seconds: Longest time for an answer of 1 MiB to be taken; see rendering.py.
     """
-    api = _Api(readers, AllowedHosts(allowed_hosts), max_seconds)
+    api = _Api(readers, sql, AllowedHosts(allowed_hosts), max_seconds, taking_seconds)
     return [
         Route("/queries", api.list_queries, methods=["GET"]),
         Route("/queries/{name}", api.ask_query, methods=["POST"]),
@@ -73,12 +84,25 @@ def routes(
     ]
 
 
+#: Asks, in the place that the question belongs to, and gives the response.
+_Ask = Callable[[Asker], Awaitable[Response]]
+_Prepare = Callable[[dict[str, Any], "_Wanted"], _Ask]
+
+
 class _Api:
-    def __init__(self, readers: Readers, allowed_hosts: AllowedHosts, max_seconds: float) -> None:
-        self._readers = readers
+    def __init__(
+        self,
+        readers: Readers,
+        sql: SqlProcesses | None,
+        allowed_hosts: AllowedHosts,
+        max_seconds: float,
+        taking_seconds: float,
+    ) -> None:
+        self._readers, self._sql = readers, sql
         self._answers = ByteBudget(MAX_ANSWER_BYTES)
         self._hosts = allowed_hosts
         self._max_seconds = max_seconds
+        self._taking_seconds = taking_seconds
 
     async def list_queries(self, request: Request) -> Response:
         try:
@@ -90,67 +114,67 @@ class _Api:
     async def ask_query(self, request: Request) -> Response:
         name = request.path_params["name"]
 
-        def prepare(body: dict[str, Any], form: Any) -> Ask:
+        def prepare(body: dict[str, Any], wanted: _Wanted) -> _Ask:
             try:
                 query = otelchain_queries.load(name)
             except QueryError as error:
                 raise _Refused(404, str(error)) from error
             values, offset = _text_values(body.get("params", {})), _offset(body)
-            return lambda cursor: answer_query(
-                cursor, query, values, offset=offset, max_seconds=self._max_seconds, form=form
-            )
+
+            def ask(cursor: duckdb.DuckDBPyConnection) -> Answer | ArrowAnswer:
+                answer: Answer | ArrowAnswer = answer_query(
+                    cursor,
+                    query,
+                    values,
+                    offset=offset,
+                    max_seconds=self._max_seconds,
+                    form=wanted.form,
+                )
+                return answer
+
+            return partial(self._readers.answer, wanted.rendering(ask))
 
         return await self._respond(request, {"id", "offset", "params"}, prepare)
 
     async def ask_sql(self, request: Request) -> Response:
-        def prepare(body: dict[str, Any], form: Any) -> Ask:
-            sql, offset = body.get("sql"), _offset(body)
-            if not isinstance(sql, str):
-                raise _Refused(400, 'the body must be {"sql": "SELECT …"}')
-            max_rows = _whole_number(body, "max_rows", DEFAULT_MAX_ROWS, MAX_ROWS)
-            seconds = self._max_seconds
-            if "params" in body:  # A query that the collector does not have: one of the user's own.
-                values = _text_values(body["params"])
-                query = _unbundled(str(body.get("name", "sql")), sql, values)
-                return lambda cursor: answer_query(
-                    cursor,
-                    query,
-                    values,
-                    max_rows=max_rows,
-                    offset=offset,
-                    max_seconds=seconds,
-                    form=form,
+        def prepare(body: dict[str, Any], wanted: _Wanted) -> _Ask:
+            asked = _asked_sql(body)
+
+            def ask(session: Session) -> Answered:
+                return session.ask(
+                    asked, self._max_seconds, arrow=wanted.arrow, hold=wanted.reservation.add
                 )
-            return lambda cursor: answer_sql(
-                cursor, sql, max_rows=max_rows, offset=offset, max_seconds=seconds, form=form
-            )
+
+            def ask_here(cursor: duckdb.DuckDBPyConnection) -> Answer | ArrowAnswer:
+                answer: Answer | ArrowAnswer = asked.answer(cursor, self._max_seconds, wanted.form)
+                return answer
+
+            if self._sql is None:
+                return partial(self._readers.answer, wanted.rendering(ask_here))
+            return partial(self._sql.answer, wanted.rendering(ask))
 
         fields = {"id", "max_rows", "name", "offset", "params", "sql"}
         return await self._respond(request, fields, prepare)
 
     async def cancel(self, request: Request) -> Response:
-        """DELETE /questions/ID: whoever knows the id of a question may stop it."""
+        """DELETE /questions/ID: with the token that it was asked with."""
         try:
             self._hosts.check(request)
         except WrongHostError as error:
             return _error(400, str(error))
-        if self._readers.stop(request.path_params["id"]):
+        lanes = [lane for lane in (self._readers, self._sql) if lane is not None]
+        found = [lane.stop(request.path_params["id"], asker_of(request.scope)) for lane in lanes]
+        if any(found):
             return Response(status_code=204)
         return _error(404, "no question with this id is being answered")
 
-    async def _respond(
-        self,
-        request: Request,
-        fields: set[str],
-        prepare: Callable[[dict[str, Any], Any], Ask],
-    ) -> Response:
+    async def _respond(self, request: Request, fields: set[str], prepare: _Prepare) -> Response:
         try:
             self._hosts.check(request)
             body = await _body(request, fields)
-            form = as_arrow if _wants_arrow(request) else as_json
-            reservation = self._answers.reserve()
-            ask = prepare(body, partial(form, hold=reservation.add))
-            return await self._answer(request, Rendering(ask, reservation), _question_id(body))
+            asker = Asker(partial(_gone, request), asker_of(request.scope), _question_id(body))
+            wanted = _Wanted(_wants_arrow(request), self._answers.reserve(), self._taking_seconds)
+            return await self._answer(prepare(body, wanted), asker, wanted)
         except _Refused as refused:
             return _error(refused.status, str(refused))
         except (TooManyQuestionsError, StoreUnavailableError) as error:
@@ -166,14 +190,34 @@ class _Api:
         except ClientDisconnect:
             return Response(status_code=400)  # Nobody is there to read it.
 
-    async def _answer(
-        self, request: Request, rendering: Rendering, question_id: str | None
-    ) -> Response:
+    async def _answer(self, ask: _Ask, asker: Asker, wanted: "_Wanted") -> Response:
         try:
-            return await self._readers.answer(rendering, partial(_gone, request), question_id)
+            return await ask(asker)
         except BaseException:
-            rendering.abandon()
+            wanted.abandon()
             raise
+
+
+class _Wanted:
+    """How an answer is wanted, and the bytes that it may hold."""
+
+    def __init__(self, arrow: bool, reservation: Reservation, taking_seconds: float) -> None:
+        self.arrow = arrow
+        self.reservation = reservation
+        #: For answers that are made in this process.
+        self.form: Form[Any] = partial(as_arrow if arrow else as_json, hold=reservation.add)
+        self._taking_seconds = taking_seconds
+        self._rendering: Rendering[Any] | None = None
+
+    def rendering(self, ask: Callable[[Place], Written]) -> Rendering[Place]:
+        self._rendering = rendering = Rendering(
+            ask, self.reservation, ARROW if self.arrow else JSON, self._taking_seconds
+        )
+        return rendering
+
+    def abandon(self) -> None:
+        if self._rendering is not None:
+            self._rendering.abandon()
 
 
 def _wants_arrow(request: Request) -> bool:
@@ -194,6 +238,15 @@ def _question_id(body: dict[str, Any]) -> str | None:
     if not isinstance(question_id, str) or not 0 < len(question_id) <= _MAX_ID_CHARS:
         raise _Refused(400, f"id must be text of up to {_MAX_ID_CHARS} characters")
     return question_id
+
+
+def _asked_sql(body: dict[str, Any]) -> AskedSql:
+    sql = body.get("sql")
+    if not isinstance(sql, str):
+        raise _Refused(400, 'the body must be {"sql": "SELECT …"}')
+    max_rows = _whole_number(body, "max_rows", DEFAULT_MAX_ROWS, MAX_ROWS)
+    params = _text_values(body["params"]) if "params" in body else None
+    return AskedSql(sql, max_rows, _offset(body), params, str(body.get("name", "sql")))
 
 
 def _offset(body: dict[str, Any]) -> int:
@@ -230,11 +283,6 @@ def _text_values(params: Any) -> dict[str, str]:
     if not isinstance(params, dict) or not all(isinstance(text, str) for text in params.values()):
         raise _Refused(400, 'params must be an object of text values, as in {"limit": "5"}')
     return params
-
-
-def _unbundled(name: str, sql: str, values: Mapping[str, str]) -> Query:
-    params = tuple(Param(param, default, "") for param, default in values.items())
-    return Query(name, "", "", "", params, sql)
 
 
 def _described(name: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ _PERMISSIONS: Final[dict[str, Permission]] = {
 #: What asks after a collector's health has no token, and learns nothing but its state.
 _OPEN: Final = frozenset({"/healthz", "/livez", "/readyz"})
 _PROTOBUF: Final = "application/x-protobuf"
+_ASKER: Final = "otelchain.asker"
 
 _TEXTS: Final = {
     Verdict.MISSING: "a token is needed; send it as: Authorization: Bearer TOKEN",
@@ -44,6 +45,12 @@ def refusal_text(verdict: Verdict, permission: Permission | None) -> str:
     return _TEXTS[verdict].format(permission=permission)
 
 
+def asker_of(scope: Scope) -> bytes | None:
+    """Return who sent a request, which says nothing about the token; None where none is needed."""
+    asker: bytes | None = scope.get(_ASKER)
+    return asker
+
+
 class HttpAuth:
     """ASGI: pass on the requests whose token permits them; answer the others 401 or 403."""
 
@@ -56,9 +63,11 @@ class HttpAuth:
         path = scope["path"]
         permission = _PERMISSIONS.get(path.split("/", 2)[1] if path.startswith("/") else "")
         headers = Headers(scope=scope)
-        verdict = self._tokens.check(tuple(headers.getlist("authorization")), permission)
+        authorization = tuple(headers.getlist("authorization"))
+        verdict = self._tokens.check(authorization, permission)
         if verdict is Verdict.ALLOWED or path in _OPEN:
-            await self._app(scope, receive, send)
+            asker = self._tokens.identity(authorization)
+            await self._app({**scope, _ASKER: asker}, receive, send)
             return
         response = _refusal(verdict, permission, headers.get("content-type", ""), path)
         await response(scope, receive, send)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from otelchain import __version__
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.errors import StoreUnavailableError
-from otelchain_collector.readers import Readers
+from otelchain_collector.questions import Lane
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
@@ -43,7 +43,7 @@ class Metrics:
         writer: Writer,
         store: Store,
         budget: ByteBudget,
-        readers: Readers,
+        lanes: Sequence[Lane],
         redaction: Redaction | None,
     ) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class Metrics:
         )
         writer.watch.on_commit = commits.observe
         writer.watch.on_checkpoint = checkpoints.observe
-        self._registry.register(_State(writer, store, budget, readers))
+        self._registry.register(_State(writer, store, budget, lanes))
         if redaction is not None:
             self._registry.register(_Removed(redaction))
 
@@ -83,8 +83,10 @@ class Metrics:
 
 
 class _State(Collector):
-    def __init__(self, writer: Writer, store: Store, budget: ByteBudget, readers: Readers) -> None:
-        self._writer, self._store, self._budget, self._readers = writer, store, budget, readers
+    def __init__(
+        self, writer: Writer, store: Store, budget: ByteBudget, lanes: Sequence[Lane]
+    ) -> None:
+        self._writer, self._store, self._budget, self._lanes = writer, store, budget, lanes
 
     def describe(self) -> list[Metric]:
         """Return nothing: registration must not ask the store."""
@@ -138,8 +140,10 @@ class _State(Collector):
             "How often the database was opened again after a fatal error.",
             self._store.reopened,
         )
-        yield "readers_running", "Questions that are being answered.", self._readers.running
-        yield "readers_waiting", "Questions that wait for a reader.", self._readers.waiting
+        running = sum(lane.running for lane in self._lanes)
+        waiting = sum(lane.waiting for lane in self._lanes)
+        yield "readers_running", "Questions that are being answered.", running
+        yield "readers_waiting", "Questions that wait for a reader.", waiting
         yield (
             "commit_running_seconds",
             "Age of the commit or checkpoint that runs now; 0: none.",

@@ -3,43 +3,73 @@
 Memory so depends neither on how many ask nor on how slowly they read.
 """
 
+import asyncio
+import logging
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-import duckdb
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from otelchain_collector.answers import Answer, ArrowAnswer
 from otelchain_collector.budget import Reservation
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
 _PIECE_BYTES: Final = 256 * 1024
+# Beyond the time for the first: a reader takes the largest answer in 94 s, or leaves its room.
+_BYTES_PER_SECOND: Final = 1024 * 1024
 
-Ask = Callable[[duckdb.DuckDBPyConnection], Answer | ArrowAnswer]
+_logger = logging.getLogger(__name__)
 
 
-class Rendering:
-    """Makes the response in the reader's thread, not on the event loop.
+class Written(Protocol):
+    """An answer as it travels."""
+
+    @property
+    def body(self) -> bytes:
+        """What is sent."""
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the limit left rows out."""
+        ...
+
+
+#: Where a question is asked: a cursor, or a session of another process.
+Place = TypeVar("Place")
+
+
+class Rendering(Generic[Place]):
+    """Makes the response where the question is answered, not on the event loop.
 
     Args:
         ask: Gives the answer, and adds its bytes to the reservation.
         reservation: Given back when the response is sent, or when nobody wants it any more.
+        media_type: Of the answer.
+        taking_seconds: Time for the asker to take the first MiB; each further one has a second.
     """
 
-    def __init__(self, ask: Ask, reservation: Reservation) -> None:
+    def __init__(
+        self,
+        ask: Callable[[Place], Written],
+        reservation: Reservation,
+        media_type: str,
+        taking_seconds: float,
+    ) -> None:
         self._ask = ask
         self._reservation = reservation
+        self._media_type = media_type
+        self._taking_seconds = taking_seconds
         self._lock = threading.Lock()
         self._is_done = False
         self._is_abandoned = False
 
-    def __call__(self, cursor: duckdb.DuckDBPyConnection) -> Response:
+    def __call__(self, place: Place) -> Response:
         """Ask, and write the answer out."""
         try:
-            response = self._response(self._ask(cursor))
+            response = self._response(self._ask(place))
         except BaseException:
             self._reservation.release()
             raise
@@ -56,26 +86,38 @@ class Rendering:
             if self._is_done:
                 self._reservation.release()
 
-    def _response(self, answer: Answer | ArrowAnswer) -> Response:
+    def _response(self, answer: Written) -> Response:
+        body = answer.body
+        seconds = self._taking_seconds + len(body) / _BYTES_PER_SECOND
         headers = {"otelchain-has-more": str(answer.has_more).lower()}
-        if isinstance(answer, ArrowAnswer):
-            return _InPieces(answer.stream, self._reservation, headers=headers, media_type=ARROW)
-        return _InPieces(answer.to_json(), self._reservation, headers=headers, media_type=JSON)
+        return _InPieces(
+            body, self._reservation, seconds, headers=headers, media_type=self._media_type
+        )
 
 
 class _InPieces(Response):
-    def __init__(self, content: bytes, reservation: Reservation, **options: Any) -> None:
+    def __init__(
+        self, content: bytes, reservation: Reservation, seconds: float, **options: Any
+    ) -> None:
         super().__init__(content, **options)
         self._reservation = reservation
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
         """Send each piece when the client has taken those before it; then give the bytes back."""
-        body = memoryview(self.body)
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            for place in range(0, len(body), _PIECE_BYTES):
-                piece = bytes(body[place : place + _PIECE_BYTES])
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+            # Each piece has a deadline besides (limits.py), but who takes a little of each could
+            # keep the others from their answers for hours.
+            await asyncio.wait_for(self._send(send), self._seconds)
+        except asyncio.TimeoutError:
+            _logger.info("an answer was not taken within %.0f seconds", self._seconds)
         finally:
             self._reservation.release()
+
+    async def _send(self, send: Send) -> None:
+        body = memoryview(self.body)
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        for place in range(0, len(body), _PIECE_BYTES):
+            piece = bytes(body[place : place + _PIECE_BYTES])
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})

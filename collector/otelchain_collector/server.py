@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,13 +21,14 @@ from otelchain_collector.admission import Door
 from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import HttpAuth
 from otelchain_collector.budget import ByteBudget
+from otelchain_collector.checkpoint_lease import CheckpointLeases
 from otelchain_collector.discovery import Discovery
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.grpc_server import GrpcServer
 from otelchain_collector.health import Health
 from otelchain_collector.ingest import Ingest
 from otelchain_collector.limits import FULL, http_protocol
-from otelchain_collector.memory_limit import MemoryPlan, memory_plan
+from otelchain_collector.memory_limit import MemoryLimit, MemoryPlan, memory_plan
 from otelchain_collector.metrics import HttpMetrics, Metrics
 from otelchain_collector.readers import Readers
 from otelchain_collector.receive_grpc import GrpcReceiver
@@ -37,6 +38,7 @@ from otelchain_collector.request_head import RequestHead
 from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.retention import Retention, RetentionRules
 from otelchain_collector.settings import Address, CollectorSettings, is_loopback, parse_address
+from otelchain_collector.sql_processes import CAN_READ, SqlProcesses
 from otelchain_collector.store import Store
 from otelchain_collector.tls import Tls
 from otelchain_collector.tokens import Tokens
@@ -160,15 +162,21 @@ async def _serve(
     ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
     health = Health(writer, store, budget, doors.tokens)
     readers = Readers(store, memory.duckdb.limit_bytes)
+    sql = _sql_processes(settings, writer, store, memory.duckdb)
+    lanes = [lane for lane in (readers, sql) if lane is not None]
     writer.watch.before_commit = readers.make_room
     retention = Retention(writer, store, rules)
-    metrics = Metrics(writer, store, budget, readers, redaction)
+    metrics = Metrics(writer, store, budget, lanes, redaction)
     others = [
         *health.routes(),
         metrics.route(),
         snapshot.route(writer, store, settings.allow_hosts),
         *api.routes(
-            readers, allowed_hosts=settings.allow_hosts, max_seconds=settings.query_seconds
+            readers,
+            sql,
+            allowed_hosts=settings.allow_hosts,
+            max_seconds=settings.query_seconds,
+            taking_seconds=settings.request_seconds,
         ),
     ]
     app = _guarded(application(ingest, memory.max_request_bytes, others), doors, metrics)
@@ -184,8 +192,39 @@ async def _serve(
                 health.phase = "stopping"
                 _logger.info("stopping: finishing open requests and committing")
                 # A question may run for longer than the drain; its sender can ask again.
+                for lane in lanes:
+                    lane.refuse()
                 store.interrupt_readers()
-        readers.close()
+                if sql is not None:
+                    sql.close()
+    if not readers.close():
+        _leave_behind()
+
+
+def _sql_processes(
+    settings: CollectorSettings, writer: Writer, store: Store, memory: MemoryLimit
+) -> SqlProcesses | None:
+    """Return None where another process cannot read the file."""
+    if not CAN_READ:
+        _logger.warning(
+            "with this DuckDB, SQL is answered in this process, where a single huge value is not "
+            "stopped in time; give the permission 'sql' to nobody whom you do not trust, or "
+            "install DuckDB 2"
+        )
+        return None
+    leases = CheckpointLeases(writer, store)
+    return SqlProcesses(settings.database, leases, memory.limit_bytes)
+
+
+def _leave_behind() -> NoReturn:
+    """End at once, without the question that does not end and holds the database open."""
+    _logger.warning(
+        "stopping in the middle of a question that cannot be interrupted; everything that was "
+        "acknowledged is committed, and the next start reads the log"
+    )
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _guarded(app: ASGIApp, doors: _Doors, metrics: Metrics) -> ASGIApp:

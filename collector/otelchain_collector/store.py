@@ -100,6 +100,18 @@ class Inserted(NamedTuple):
     duplicates: int
 
 
+class FileState(NamedTuple):
+    """What of the file and its log belongs together at a moment.
+
+    Attributes:
+        checkpoints: How many have begun, each opening of the file counted as one.
+        log_bytes: How much of the log is complete.
+    """
+
+    checkpoints: int
+    log_bytes: int
+
+
 class Store:
     """An open database.
 
@@ -119,6 +131,8 @@ class Store:
         self.log_losses: list[LogLoss] = []
         #: How often the file was opened again.
         self.reopened = 0
+        #: How many checkpoints have begun, each opening of the file counted as one.
+        self.checkpoints = 0
         self._open()
 
     @classmethod
@@ -141,6 +155,7 @@ class Store:
         return cls(database, memory_limit_bytes or DEFAULT_MEMORY_LIMIT_BYTES)
 
     def _open(self) -> None:
+        self.checkpoints += 1
         connection, losses = connect(self._database, self._memory_limit_bytes)
         try:
             migrate(connection)
@@ -363,6 +378,16 @@ class Store:
         except FileNotFoundError:
             return 0
 
+    def file_state(self) -> FileState:
+        """Return what of file and log belongs together; on the writer's thread, between commits.
+
+        Raises:
+            StoreUnavailableError: The database is being opened again.
+        """
+        if not self._is_open:
+            raise StoreUnavailableError("the database is being opened again; ask in a second")
+        return FileState(self.checkpoints, self.wal_bytes())
+
     def database_bytes(self) -> int:
         """Return the size of the file, in bytes; 0 in memory."""
         try:
@@ -415,6 +440,7 @@ class Store:
         Raises:
             StoreUnavailableError: It did not work now; nothing is lost, the log stays.
         """
+        self.checkpoints += 1
         try:
             self._writing.execute("CHECKPOINT")
         except duckdb.Error as error:

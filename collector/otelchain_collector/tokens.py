@@ -66,13 +66,17 @@ class Tokens:
             return Verdict.ALLOWED
         if len(authorization) > 1:
             return Verdict.SEVERAL
-        scheme, _, token = "".join(authorization).strip().partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        token = _bearer(authorization)
+        if not token:
             return Verdict.MISSING
-        allowed = self._permissions(token.strip())
+        allowed = self._permissions(token)
         if allowed is None:
             return Verdict.INVALID
         return Verdict.ALLOWED if permission is None or permission in allowed else Verdict.FORBIDDEN
+
+    def identity(self, authorization: tuple[str, ...]) -> bytes | None:
+        """Return a digest by which one sender is told from another; None without tokens."""
+        return _digest(_bearer(authorization)) if self.required else None
 
     def _permissions(self, token: str) -> frozenset[str] | None:
         self._read_again()
@@ -96,6 +100,12 @@ class Tokens:
                 _logger.info("read %d tokens from %s", len(self._from_file), self._path)
         except CollectorError as error:
             _logger.error("the tokens from before stay valid: %s", error)
+
+
+def _bearer(authorization: tuple[str, ...]) -> str:
+    """Return the token of a header; empty when there is none."""
+    scheme, _, token = "".join(authorization).strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -35,6 +35,8 @@ _IDLE_WAL_BYTES = 16 * 1024 * 1024
 _BUSY_WAL_BYTES = 32 * 1024 * 1024
 #: While the file is being copied; DuckDB makes a checkpoint by itself at twice as much.
 HELD_WAL_BYTES = 512 * 1024 * 1024
+#: While another process answers a question from the file: a checkpoint of this much takes 0.5 s.
+QUESTION_WAL_BYTES = 128 * 1024 * 1024
 # After one that failed, which may have cost opening the file again.
 _CHECKPOINT_AGAIN_SECONDS = 10.0
 
@@ -103,6 +105,7 @@ class Writer:
         self._store = store
         self._queue: queue.SimpleQueue[_Queued | _Job | None] = queue.SimpleQueue()
         self._checkpoints_held = 0
+        self._questions = 0
         self._failure: str | None = None
         self._next_checkpoint = 0.0
         self._thread = threading.Thread(target=self._run, name="otelchain-writer", daemon=True)
@@ -162,6 +165,19 @@ class Writer:
     def release_checkpoints(self) -> None:
         """Make checkpoints again."""
         self._checkpoints_held -= 1
+
+    def hold_checkpoints_for_question(self) -> None:
+        """Make the checkpoint that is due, then none as long as the log is not too large.
+
+        Less is too large than while the file is copied: a question can be asked again. On the
+        writer's thread only, as is `release_checkpoints_for_questions`, which belongs to each call.
+        """
+        self._checkpoint_if_due(idle=False)
+        self._questions += 1
+
+    def release_checkpoints_for_questions(self) -> None:
+        """Make checkpoints again when the last question has been answered."""
+        self._questions -= 1
 
     def close(self) -> None:
         """Commit everything that was submitted, then end the thread."""
@@ -295,6 +311,8 @@ class Writer:
             return False
         if self._checkpoints_held:
             return self._store.wal_bytes() >= HELD_WAL_BYTES
+        if self._questions:
+            return self._store.wal_bytes() >= QUESTION_WAL_BYTES
         return self._store.wal_bytes() >= (_IDLE_WAL_BYTES if idle else _BUSY_WAL_BYTES)
 
     def _checkpoint_if_due(self, *, idle: bool) -> None:

@@ -1,0 +1,64 @@
+"""A file that stays as it is while another process reads it: no checkpoint, for a while."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
+from contextlib import contextmanager
+from typing import Final
+
+from otelchain_collector.errors import StoreUnavailableError
+from otelchain_collector.store import FileState, Store
+from otelchain_collector.writer import Writer
+
+# A commit of the largest batch and a checkpoint that is due fit into this.
+_LEASE_SECONDS: Final = 5.0
+
+
+class CheckpointLeases:
+    """Gives leases; from any thread but the writer's."""
+
+    def __init__(self, writer: Writer, store: Store) -> None:
+        self._writer, self._store = writer, store
+
+    @contextmanager
+    def held(self) -> Iterator[FileState]:
+        """Yield the state that file and log have, and keep while the block runs.
+
+        Raises:
+            StoreUnavailableError: There is none now, or the block ended after a checkpoint that
+                could not wait, so that what it has read may be of no use.
+        """
+        state = self._taken(self._writer.between_commits(self._take))
+        try:
+            yield state
+        except Exception as error:
+            self._check(state, error)
+            raise
+        finally:
+            self._writer.between_commits(self._writer.release_checkpoints_for_questions)
+        self._check(state, None)
+
+    def _take(self) -> FileState:
+        self._writer.hold_checkpoints_for_question()
+        try:
+            return self._store.file_state()
+        except BaseException:
+            self._writer.release_checkpoints_for_questions()
+            raise
+
+    def _taken(self, lease: "Future[FileState]") -> FileState:
+        try:
+            return lease.result(_LEASE_SECONDS)
+        except NotInTime as error:
+            if lease.cancel():
+                raise StoreUnavailableError(
+                    "commits take too long; ask again in a second"
+                ) from error
+            return lease.result()
+
+    def _check(self, state: FileState, cause: Exception | None) -> None:
+        if self._store.checkpoints != state.checkpoints:
+            raise StoreUnavailableError(
+                "so much was stored while the question ran that the file had to be rearranged; "
+                "ask again in a second, for a shorter time or fewer rows"
+            ) from cause
