@@ -85,6 +85,7 @@ def ports_free(database: Path) -> list[str]:
     return ["--database", str(database), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
 
 
+@pytest.mark.failure("acknowledged-then-dropped", "queue-without-bound")
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_nothing_acknowledged_is_missing_after_a_kill(
     transport: str, start_collector: Start, database: Path
@@ -120,6 +121,7 @@ def test_nothing_acknowledged_is_missing_after_a_kill(
     assert len(stored) == len(set(stored))
 
 
+@pytest.mark.failure("timeout-duplicates")
 def test_a_request_that_is_sent_again_after_a_kill_is_stored_once(
     start_collector: Start, database: Path
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_full_disk_is_answered_503_and_forgotten_when_there_is_room_again(
     assert len(stored_ids(database)) == 101
 
 
+@pytest.mark.failure("acknowledged-then-dropped")
 def test_sigterm_finishes_open_requests_and_leaves_one_file(
     start_collector: Start, database: Path
 ) -> None:
@@ -333,6 +336,7 @@ def test_two_collectors_cannot_share_a_port(
     assert "is in use" in line
 
 
+@pytest.mark.failure("locked-file")
 def test_a_database_that_a_collector_holds_is_named_with_its_pid(
     start_collector: Start, database: Path
 ) -> None:

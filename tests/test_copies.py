@@ -88,6 +88,7 @@ def send(collector: RunningCollector, count: int) -> None:
         connection.close()
 
 
+@pytest.mark.failure("file-growth")
 def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> None:
     store = Store.open(database)
     store._writing.execute("DELETE FROM spans WHERE rowid < 1500")

@@ -25,6 +25,7 @@ def requests(count: int) -> list[Request]:
     return found
 
 
+@pytest.mark.failure("acknowledged-then-dropped", "timeout-duplicates")
 @pytest.mark.parametrize("log_bytes", [3_000_000, CHECKPOINT_BYTES])
 def test_a_kill_under_load_loses_nothing_and_a_resend_doubles_nothing(
     log_bytes: int, tmp_path: Path

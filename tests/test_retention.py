@@ -187,6 +187,7 @@ def test_a_time_for_a_service_alone_leaves_the_others(kept: Kept) -> None:
     assert kept.rows("SELECT count(*) FROM metric_points") == [(1,)]
 
 
+@pytest.mark.failure("file-growth")
 def test_beyond_the_size_what_arrived_first_is_deleted(kept: Kept) -> None:
     for day in range(40):
         kept.put(40 - day, f"day {day:02}", count=100, value=str(day) * 2_000)
@@ -216,6 +217,7 @@ def test_a_trace_that_is_too_large_and_goes_on_is_told(
     assert "the rest is of traces that may be running" in caplog.text
 
 
+@pytest.mark.failure("file-growth")
 def test_the_file_stops_growing(kept: Kept, tmp_path: Path) -> None:
     retention = Retention(kept.writer, kept.store, RetentionRules(days(5)))
     sizes = []
