@@ -131,7 +131,7 @@ def test_the_log_of_changed_rows_does_not_grow_with_the_table(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_large(database)
-    monkeypatch.setattr("otelchain_collector.rewrite._ROWS_AT_A_TIME", 4_096)
+    monkeypatch.setattr("otelchain_collector.row_copies.ROW_GROUP_ROWS", 4_096)
     log = database.with_name("t.duckdb.rewriting.wal")
     sizes = []
 

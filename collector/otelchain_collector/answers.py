@@ -14,6 +14,7 @@ import duckdb
 import orjson
 import pyarrow as pa
 
+from otelchain_collector.damage import hint
 from otelchain_collector.guard import (
     QueryFailed,
     check_sql,
@@ -251,7 +252,7 @@ def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Itera
                 f"it ran longer than {max_seconds:g} seconds; ask for a shorter time or fewer rows"
             )
             raise QueryFailed(text) from error
-        raise QueryFailed(one_line(error)) from error
+        raise QueryFailed(one_line(error) + hint(str(error))) from error
     except RecursionError as error:  # DuckDB nests expressions and types deeper than Python.
         raise QueryFailed("the statement, or its answer, is nested too deeply") from error
     finally:

@@ -140,6 +140,11 @@ class _State(Collector):
             "How often the database was opened again after a fatal error.",
             self._store.reopened,
         )
+        yield (
+            "database_damaged",
+            "1 when a commit has met a block of the file that cannot be read.",
+            float(self._store.damage is not None),
+        )
         yield "readers_running", "Questions that are being answered.", self._readers.running
         yield "readers_waiting", "Questions that wait for a reader.", self._readers.waiting
         yield (

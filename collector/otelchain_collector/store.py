@@ -11,24 +11,26 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from otelchain_collector import findings_table
+from otelchain_collector.damage import is_damage
 from otelchain_collector.database import DEFAULT_MEMORY_LIMIT_BYTES, connect, first_line
 from otelchain_collector.errors import (
+    DamagedFileError,
     RowsRefusedError,
     SchemaTooNewError,
     StoreError,
     StoreUnavailableError,
 )
 from otelchain_collector.guard import guard
-from otelchain_collector.identified import IdentifiedRecords
+from otelchain_collector.identified import IdentifiedRecords, Range
 from otelchain_collector.pending import PendingSpans
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
@@ -69,6 +71,8 @@ ANTI JOIN (
     WHERE start_time_unix_nano BETWEEN {first} AND {last}
 ) AS stored USING (trace_id, span_id, start_time_unix_nano)
 """
+# Times at which nothing is stored, so that no block is read.
+_NOWHERE: Final = (2**63 - 1, -1)
 _MEMORY = "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
 # The other tags are copies of what is in the file, and rows that no checkpoint has moved into it;
 # DuckDB drops or spills them when it needs the room.
@@ -117,6 +121,8 @@ class Store:
         self._descriptor: int | None = None
         #: What the log has lost, as far as this process has found it.
         self.log_losses: list[LogLoss] = []
+        #: What a commit has met last that cannot be read; None for nothing.
+        self.damage: str | None = None
         #: How often the file was opened again.
         self.reopened = 0
         self._open()
@@ -214,7 +220,8 @@ class Store:
         if isinstance(error, INVALIDATING) or _INVALIDATED in str(error):
             with self._lock:
                 self._is_open = False
-        return StoreUnavailableError(f"{doing}{first_line(error)}")
+        kind = DamagedFileError if is_damage(str(error)) else StoreUnavailableError
+        return kind(f"{doing}{first_line(error)}")
 
     def insert(self, rows: Spans, findings: Sequence[Finding] = ()) -> Inserted:
         """Commit spans; those that are stored already are left out, and none is pending any more.
@@ -230,13 +237,17 @@ class Store:
         spans, keys = self._fresh(rows)
         if not keys:
             return Inserted(0, len(rows))
+
+        def write(first: int, last: int) -> int:
+            statements = [_INSERT_SPANS.format(first=first, last=last)]
+            deletion = self._pending.deletion(first, last)
+            if deletion is not None:
+                statements.append(deletion)
+            of_findings = findings_table.of_spans(first, last)
+            return self._write(spans, *statements, findings=findings, of_findings=of_findings)
+
         first, last = _start_times(spans)
-        statements = [_INSERT_SPANS.format(first=first, last=last)]
-        deletion = self._pending.deletion(first, last)
-        if deletion is not None:
-            statements.append(deletion)
-        of_findings = findings_table.of_spans(first, last)
-        stored = self._write(spans, *statements, findings=findings, of_findings=of_findings)
+        stored = self._looking(lambda: write(first, last), lambda: write(*_NOWHERE))
         self._remember(keys)
         return Inserted(stored, len(rows) - stored)
 
@@ -254,10 +265,14 @@ class Store:
         spans, keys = self._fresh(rows)
         if not keys:
             return Inserted(0, len(rows))
+
+        def write(first: int, last: int) -> int:
+            insertion = self._pending.insertion(first, last)
+            of_findings = findings_table.of_spans(first, last, pending=True)
+            return self._write(spans, insertion, findings=findings, of_findings=of_findings)
+
         first, last = _start_times(spans)
-        insertion = self._pending.insertion(first, last)
-        of_findings = findings_table.of_spans(first, last, pending=True)
-        stored = self._write(spans, insertion, findings=findings, of_findings=of_findings)
+        stored = self._looking(lambda: write(first, last), lambda: write(*_NOWHERE))
         self._pending.added(stored, first, last)
         return Inserted(stored, len(rows) - stored)
 
@@ -299,15 +314,34 @@ class Store:
         fresh = records.fresh(rows)
         if not fresh:
             return Inserted(0, len(rows))
-        of_findings = findings_table.of_identified(records.stored(fresh))
-        stored = self._write(
-            _table(fresh, columns),
-            records.insertion(fresh),
-            findings=findings,
-            of_findings=of_findings,
-        )
+        table = _table(fresh, columns)
+
+        def write(ranges: Sequence[Range]) -> int:
+            of_findings = findings_table.of_identified(records.stored(ranges))
+            insertion = records.insertion(ranges)
+            return self._write(table, insertion, findings=findings, of_findings=of_findings)
+
+        ranges = records.ranges(fresh)
+        stored = self._looking(lambda: write(ranges), lambda: write([_NOWHERE]))
         records.remember(fresh)
         return Inserted(stored, len(rows) - stored)
+
+    def _looking(self, write: Callable[[], int], write_unseen: Callable[[], int]) -> int:
+        """Write what is not stored yet; where that cannot be read, write all that is there.
+
+        What is stored in a damaged block cannot be read by anybody else either.
+        """
+        try:
+            return write()
+        except DamagedFileError as error:
+            if str(error) != self.damage:
+                _logger.error(
+                    "a part of the file is damaged; resends of what is stored there are stored "
+                    "again: %s; 'otelchain doctor --read-all' says which rows it has cost",
+                    error,
+                )
+            self.damage = str(error)
+            return write_unseen()
 
     def reject(self, rows: Sequence[RejectedRecord], findings: Sequence[Finding] = ()) -> None:
         """Commit the notes on records that cannot be stored.

@@ -18,11 +18,12 @@ from otelchain_collector.errors import StoreError
 from otelchain_collector.redaction.report import Report
 from otelchain_collector.redaction.scan import COLUMNS, text_columns
 from otelchain_collector.redaction.stored import StoredColumn, StoredRedaction
+from otelchain_collector.row_copies import Progress
 from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import create, version_of
 
 
-def rewrite(database: Path, redaction: StoredRedaction, progress: copying.Progress) -> Report:
+def rewrite(database: Path, redaction: StoredRedaction, progress: Progress) -> Report:
     """Rewrite a database; report what was replaced.
 
     Raises:
