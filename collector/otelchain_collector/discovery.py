@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from otelchain_collector.errors import CollectorError
+from otelchain_collector.real_path import real_path
 from otelchain_collector.settings import parse_address
 
 
@@ -28,6 +29,7 @@ class Discovery:
 
 def discovery_path(database: Path) -> Path:
     """Return the path of the file; it need not exist."""
+    database = real_path(database)
     return database.with_name(database.name + ".collector.json")
 
 

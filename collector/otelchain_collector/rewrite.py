@@ -15,6 +15,7 @@ import duckdb
 from otelchain_collector.damage import is_damage
 from otelchain_collector.database import STORAGE_VERSION, attached, first_line, quoted
 from otelchain_collector.errors import StoreError
+from otelchain_collector.real_path import real_path
 from otelchain_collector.row_copies import Change, LeftOut, Progress, fill
 
 
@@ -40,7 +41,7 @@ def rewrite(
     Raises:
         StoreError: It did not work; the file is as it was.
     """
-    database = database.resolve()
+    database = real_path(database)
     draft = database.with_name(f"{database.name}.rewriting")
     with _translated(database), attached(database, read_only=False) as connection:
         # Nothing may stay in a log that the new file would be given at its next start.
@@ -62,6 +63,7 @@ def copy(database: Path, target: Path, progress: Progress = _nobody) -> None:
     Raises:
         StoreError: It did not work; there is no new file.
     """
+    target = real_path(target)
     draft = target.with_name(f"{target.name}.{os.getpid()}")
     with (
         _translated(database),

@@ -32,6 +32,7 @@ from otelchain_collector.errors import (
 from otelchain_collector.guard import guard
 from otelchain_collector.identified import IdentifiedRecords, Range
 from otelchain_collector.pending import PendingSpans
+from otelchain_collector.real_path import real_path
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
 from otelchain_collector.salvage import LogLoss, log_of
@@ -143,7 +144,8 @@ class Store:
         Raises:
             StoreError: The file cannot be used; the text names it, the reason and the remedy.
         """
-        database = None if path == ":memory:" else Path(path)
+        # Resolved once, so that a link which is laid elsewhere meanwhile leads nobody astray.
+        database = None if path == ":memory:" else real_path(Path(path))
         return cls(database, memory_limit_bytes or DEFAULT_MEMORY_LIMIT_BYTES)
 
     def _open(self) -> None:

@@ -45,8 +45,10 @@ def snapshot_command(file: Path, **place: Any) -> None:
 
 def _write(file: Path, place: Place) -> None:
     from otelchain.reading.remote import CollectorSource
+    from otelchain_collector.real_path import real_path
     from otelchain_collector.rewrite import copy
 
+    file = real_path(file)
     _check(file, place)
     source = open_source(place)
     with progress("Copying", lambda: 100) as advance:

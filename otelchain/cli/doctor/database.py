@@ -15,6 +15,7 @@ from otelchain.reading.remote import CollectorSource
 from otelchain.reading.source import FileSource, SourceError
 from otelchain_collector import discovery
 from otelchain_collector.guard import QueryFailed
+from otelchain_collector.real_path import real_path
 from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import LATEST_VERSION
 
@@ -120,7 +121,7 @@ def _answers(place: Place) -> Iterator[Finding]:
 
 
 def _room(path: Path) -> Iterator[Finding]:
-    folder = path.absolute().parent
+    folder = real_path(path).absolute().parent
     if not folder.is_dir():
         yield Finding("disk", "error", f"the folder {folder} does not exist", "create it")
         return
