@@ -35,7 +35,8 @@ FAILURES = (
             "motherduckdb/metabase_duckdb_driver#38",
             "frappe/builder#644",
         ),
-        "Commands ask the collector that has the file; whoever holds it is named with its PID",
+        "Commands ask the collector that has the file; a collector waits 3 s for a reader to "
+        "finish; whoever still holds the file is named with its PID",
     ),
     Failure(
         "file-growth",

@@ -21,7 +21,12 @@ import pyarrow as pa
 
 from otelchain_collector import findings_table
 from otelchain_collector.damage import is_damage
-from otelchain_collector.database import DEFAULT_MEMORY_LIMIT_BYTES, connect, first_line
+from otelchain_collector.database import (
+    DEFAULT_MEMORY_LIMIT_BYTES,
+    PATIENCE_SECONDS,
+    connect,
+    first_line,
+)
 from otelchain_collector.errors import (
     DamagedFileError,
     RowsRefusedError,
@@ -126,7 +131,7 @@ class Store:
         self.damage: str | None = None
         #: How often the file was opened again.
         self.reopened = 0
-        self._open()
+        self._open(PATIENCE_SECONDS)
 
     @classmethod
     def open(
@@ -148,8 +153,8 @@ class Store:
         database = None if path == ":memory:" else real_path(Path(path))
         return cls(database, memory_limit_bytes or DEFAULT_MEMORY_LIMIT_BYTES)
 
-    def _open(self) -> None:
-        connection, losses = connect(self._database, self._memory_limit_bytes)
+    def _open(self, patience_seconds: float = 0.0) -> None:
+        connection, losses = connect(self._database, self._memory_limit_bytes, patience_seconds)
         try:
             migrate(connection)
             for loss in losses:
