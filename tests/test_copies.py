@@ -4,6 +4,8 @@ import asyncio
 import http.client
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -132,7 +134,7 @@ def test_the_log_of_changed_rows_does_not_grow_with_the_table(
 ) -> None:
     make_large(database)
     monkeypatch.setattr("otelchain_collector.row_copies.ROW_GROUP_ROWS", 4_096)
-    log = database.with_name("t.duckdb.rewriting.wal")
+    log = database.with_name(f"t.duckdb.draft-{os.getpid()}.wal")
     sizes = []
 
     def look(_: int, __: int) -> None:
@@ -157,8 +159,8 @@ def test_what_is_written_on_the_way_lies_beside_the_database_and_is_for_its_owne
     found: dict[str, int] = {}
 
     def look(_: int, __: int) -> None:
-        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.rewriting*"))
-        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.rewriting.tmp/*"))
+        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.draft-*"))
+        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.draft-*.tmp/*"))
         assert files(working) == []
 
     rewrite(database, lambda _, rows: rows, look)
@@ -381,6 +383,63 @@ def test_a_snapshot_needs_the_permission_to_ask_sql(tmp_path: Path, start_collec
     assert (refused.exit_code, permitted.exit_code) == (2, 0)
     assert "needs the permission 'sql'" in refused.output
     assert (tmp_path / "c.duckdb").exists()
+
+
+def killed_while_it_writes(file: Path, *arguments: str) -> Path:
+    """Kill a command as soon as its draft of a file is there; return the draft."""
+    command = [sys.executable, "-c", "from otelchain.cli import main; main()", *arguments]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    draft = file.with_name(f"{file.name}.draft-{process.pid}")
+    while not draft.exists():
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    return draft
+
+
+@pytest.mark.parametrize("command", ["compact", "snapshot", "export"])
+def test_what_a_killed_command_left_is_removed_by_the_next_one(
+    command: str, database: Path, tmp_path: Path
+) -> None:
+    Store.open(database).close()
+    before = contents(database)
+    copy = tmp_path / ("copy.jsonl" if command == "export" else "copy.duckdb")
+    arguments = {
+        "compact": ["compact", "--database", str(database)],
+        "snapshot": ["snapshot", str(copy), "--database", str(database)],
+        "export": ["export", "otlp-json", "-o", str(copy), "--database", str(database)],
+    }[command]
+    left = killed_while_it_writes(database if command == "compact" else copy, *arguments)
+    assert left.exists()
+    assert contents(database) == before
+    if command == "compact":
+        said = run("doctor", "--database", database).output
+        assert f"{str(left)!r} was left by a command that was killed" in said
+
+    result = run(*arguments)
+
+    assert result.exit_code == 0, result.output
+    assert files(tmp_path) == sorted(
+        {"t.duckdb", copy.name} if command != "compact" else {"t.duckdb"}
+    )
+    assert contents(database) == before
+
+
+def test_a_draft_of_a_process_that_runs_and_names_like_it_are_left_alone(database: Path) -> None:
+    Store.open(database).close()
+    others = [
+        f"t.duckdb.draft-{os.getppid()}",
+        "t.duckdb.draft-old",
+        "t.duckdb.1",
+        "t.duckdb-draft-1",
+    ]
+    for name in others:
+        database.with_name(name).write_text("mine")
+
+    assert run("compact", "--database", database).exit_code == 0
+
+    assert files(database.parent) == sorted([*others, "t.duckdb"])
 
 
 @pytest.mark.parametrize(

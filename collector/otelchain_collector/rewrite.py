@@ -14,6 +14,7 @@ import duckdb
 
 from otelchain_collector.damage import is_damage
 from otelchain_collector.database import STORAGE_VERSION, attached, first_line, quoted
+from otelchain_collector.drafts import draft_of
 from otelchain_collector.errors import StoreError
 from otelchain_collector.real_path import real_path
 from otelchain_collector.row_copies import Change, LeftOut, Progress, fill
@@ -42,8 +43,8 @@ def rewrite(
         StoreError: It did not work; the file is as it was.
     """
     database = real_path(database)
-    draft = database.with_name(f"{database.name}.rewriting")
     with _translated(database), attached(database, read_only=False) as connection:
+        draft = draft_of(database)
         # Nothing may stay in a log that the new file would be given at its next start.
         connection.execute("CHECKPOINT source")
         with _finished(connection, draft, change, progress, left_out):
@@ -64,13 +65,10 @@ def copy(database: Path, target: Path, progress: Progress = _nobody) -> None:
         StoreError: It did not work; there is no new file.
     """
     target = real_path(target)
-    draft = target.with_name(f"{target.name}.{os.getpid()}")
-    with (
-        _translated(database),
-        attached(database, read_only=True) as connection,
-        _finished(connection, draft, None, progress, None),
-    ):
-        replace(draft, target)
+    with _translated(database), attached(database, read_only=True) as connection:
+        draft = draft_of(target)
+        with _finished(connection, draft, None, progress, None):
+            replace(draft, target)
 
 
 @contextlib.contextmanager
@@ -83,9 +81,6 @@ def _finished(
 ) -> Iterator[None]:
     """Write the draft; remove it when that, or what is then done with it, fails."""
     spilled = draft.with_name(f"{draft.name}.tmp")
-    # What a killed process left.
-    _remove(draft)
-    shutil.rmtree(spilled, ignore_errors=True)
     with _private():
         try:
             # By default it is .tmp in the working directory. DuckDB removes it at the end.

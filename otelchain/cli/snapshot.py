@@ -76,10 +76,10 @@ def _check(file: Path, place: Place) -> None:
 
 
 def _fetch(endpoint: str, place: Place, file: Path, tell: Progress) -> None:
+    from otelchain_collector.drafts import draft_of
     from otelchain_collector.rewrite import replace
 
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
+    draft = draft_of(file)
     try:
         _receive(endpoint, place, draft, tell)
         replace(draft, file)

@@ -14,6 +14,7 @@ from otelchain.reading.connect import is_loopback, reason
 from otelchain.reading.remote import CollectorSource
 from otelchain.reading.source import FileSource, SourceError
 from otelchain_collector import discovery
+from otelchain_collector.drafts import abandoned
 from otelchain_collector.guard import QueryFailed
 from otelchain_collector.real_path import real_path
 from otelchain_collector.salvage import logs_laid_aside
@@ -52,6 +53,13 @@ def _file(place: Place) -> Iterator[Finding]:
             f"chmod 600 {path}",
         )
     yield from _damage(path)
+    for left in abandoned(path):
+        yield Finding(
+            "file",
+            "warning",
+            f"{str(left)!r} was left by a command that was killed while it wrote",
+            "remove it; the next command that writes the file anew does so, too",
+        )
 
 
 def _damage(database: Path) -> Iterator[Finding]:
