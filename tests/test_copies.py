@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-from collector_process import RunningCollector
-from otelchain.cli import snapshot
+import collector_process
+from collector_process import RunningCollector, ask
+from otelchain.cli import fetching
 from otelchain.cli.root import cli
 from otelchain_collector.decode import decode
 from otelchain_collector.errors import StoreError
@@ -318,6 +319,67 @@ def test_a_snapshot_that_a_checkpoint_overtakes_is_never_finished(
     store.close()
 
 
+# A collector that holds back its checkpoints for 4 MiB of log, and makes them in between as ever.
+IMPATIENT = """
+from otelchain_collector import __main__, writer
+writer.HELD_WAL_BYTES = 4 * 1024 * 1024
+__main__.main()
+"""
+
+
+@pytest.fixture(name="impatient")
+def _impatient(tmp_path: Path) -> Iterator[RunningCollector]:
+    database = tmp_path / "live.duckdb"
+    program = ("-c", IMPATIENT)
+    collector = collector_process.start(database, tmp_path / "log", *UNTOUCHED, program=program)
+    yield collector
+    collector.kill()
+
+
+def test_a_snapshot_that_checkpoints_overtake_goes_on_with_what_has_changed(
+    impatient: RunningCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(40):
+        send(impatient, 512)
+    read, copy = fetching._read, tmp_path / "copy.duckdb"
+    received: list[int] = []
+
+    def slowly(response: object, size: int) -> bytes:
+        """Send 6 MB between two pieces of the first two rounds, so that they cannot be whole."""
+        found = read(response, size)
+        if len(received) in {2, 12}:
+            for _ in range(12):
+                send(impatient, 512)
+        received.append(len(found))
+        return found
+
+    monkeypatch.setattr("otelchain.cli.fetching._read", slowly)
+
+    result = run("snapshot", copy, "--endpoint", impatient.http)
+
+    assert result.exit_code == 0, result.output
+    assert "a checkpoint had to be made before a snapshot" in impatient.log.read_text()
+    assert sum(received) < 2.5 * copy.stat().st_size
+    assert impatient.stop() == 0
+    whole = {span_id for (span_id,) in rows(impatient.database, "SELECT span_id FROM spans")}
+    copied = [span_id for (span_id,) in rows(copy, "SELECT span_id FROM spans")]
+    assert len(copied) == len(set(copied)) >= 40 * 512
+    assert set(copied) <= whole
+    # Every block of it can be read.
+    assert contents(copy)["spans"]
+
+
+def test_a_request_with_more_checksums_than_any_file_has_is_refused(
+    tmp_path: Path, start_collector: Start
+) -> None:
+    collector = start_collector(tmp_path / "live.duckdb")
+    kind = {"content-type": "application/octet-stream"}
+
+    status, _, answer = ask(collector, "POST", "/snapshot", bytes(33 * 1024 * 1024), kind)
+
+    assert (status, b"more checksums" in answer) == (413, True)
+
+
 def test_there_is_one_snapshot_at_a_time_and_nobody_holds_it_for_ever(
     tmp_path: Path, start_collector: Start
 ) -> None:
@@ -349,20 +411,20 @@ def test_a_collector_that_ends_on_the_way_leaves_no_half_of_a_snapshot(
     collector = start_collector(tmp_path / "live.duckdb", *UNTOUCHED)
     for _ in range(20):
         send(collector, 512)
-    piece = snapshot._piece
+    read = fetching._read
 
-    def cut(response: object) -> bytes:
-        found = piece(response)
+    def cut(response: object, size: int) -> bytes:
+        found = read(response, size)
         collector.process.kill()
         return found
 
-    monkeypatch.setattr("otelchain.cli.snapshot._piece", cut)
+    monkeypatch.setattr("otelchain.cli.fetching._read", cut)
     (tmp_path / "copies").mkdir()
 
     result = run("snapshot", tmp_path / "copies" / "c.duckdb", "--endpoint", collector.http)
 
     assert result.exit_code == 2
-    assert "ended after" in result.output
+    assert "does not answer" in result.output
     assert files(tmp_path / "copies") == []
 
 
