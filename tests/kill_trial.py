@@ -1,8 +1,9 @@
-"""Kill a collector under load and look whether it kept what it acknowledged, once."""
+"""Kill or stop a collector under load and look whether it kept what it acknowledged, once."""
 
 import http.client
 import itertools
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ class Request(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What was found after one kill.
+    """What was found after one kill or stop.
 
     Attributes:
         acknowledged: Spans whose request was answered before the kill.
@@ -41,6 +42,8 @@ class Trial(NamedTuple):
         missing: Spans that are not stored after that.
         log_bytes: Size of the write-ahead log that was left.
         transports: Requests that were acknowledged over HTTP and over gRPC.
+        stop_seconds: From the signal to the end of the process.
+        exit_code: Of the process; a kill's is negative.
     """
 
     acknowledged: int
@@ -49,6 +52,8 @@ class Trial(NamedTuple):
     missing: int
     log_bytes: int
     transports: tuple[int, int]
+    stop_seconds: float
+    exit_code: int
 
     @property
     def is_good(self) -> bool:
@@ -57,18 +62,31 @@ class Trial(NamedTuple):
 
 
 def kill_under_load(
-    database: Path, requests: list[Request], moment: Callable[[Path], None], connections: int = 4
+    database: Path,
+    requests: list[Request],
+    moment: Callable[[Path], None],
+    connections: int = 4,
+    number: signal.Signals = signal.SIGKILL,
 ) -> Trial:
-    """Send over both transports, kill the collector, start it again, send everything again.
+    """Send over both transports, end the collector, start it again, send everything again.
 
     Args:
         database: An absent file, or one of an earlier trial.
         requests: What is sent; each span once.
         moment: Returns when the time for the kill has come.
         connections: How many of each transport.
+        number: The signal that ends the collector.
     """
     collector = _started(database)
-    acknowledged = _send_until_killed(collector, requests, moment, connections)
+
+    def end() -> tuple[float, int]:
+        moment(database)
+        started = time.monotonic()
+        collector.process.send_signal(number)
+        exit_code = collector.wait()
+        return time.monotonic() - started, exit_code
+
+    acknowledged, (stop_seconds, exit_code) = _send_until(end, collector, requests, connections)
     log = log_of(database)
     log_bytes = log.stat().st_size if log.exists() else 0
     span_ids = set().union(*(requests[place].span_ids for place in acknowledged))
@@ -90,6 +108,8 @@ def kill_under_load(
         missing,
         log_bytes,
         (of_http, len(acknowledged) - of_http),
+        stop_seconds,
+        exit_code,
     )
 
 
@@ -152,13 +172,13 @@ def over_grpc(address: str) -> Iterator[Send]:
         yield lambda body: export(body, timeout=60)
 
 
-def _send_until_killed(
+def _send_until(
+    end: Callable[[], tuple[float, int]],
     collector: RunningCollector,
     requests: list[Request],
-    moment: Callable[[Path], None],
     connections: int,
-) -> dict[int, str]:
-    """Return which requests were acknowledged, and over which transport."""
+) -> tuple[dict[int, str], tuple[float, int]]:
+    """Return which requests were acknowledged, over which transport, and what ``end`` returned."""
     acknowledged: dict[int, str] = {}
     places = iter(range(len(requests)))
     lock = threading.Lock()
@@ -183,11 +203,10 @@ def _send_until_killed(
     ]
     for thread in threads:
         thread.start()
-    moment(collector.database)
-    collector.kill()
+    ended = end()
     for thread in threads:
         thread.join()
-    return acknowledged
+    return acknowledged, ended
 
 
 def _stored(database: Path) -> list[str]:

@@ -5,13 +5,9 @@ from what its clients do. A test claims lines with ``@pytest.mark.otlp("id", …
 collector/CONFORMANCE.md is made from that; test_otlp_contract.py fails when a line has no test.
 """
 
-import ast
-from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-TESTS = Path(__file__).parent
+from claims import claims
 
 
 class Line(NamedTuple):
@@ -184,29 +180,9 @@ LINES = (
 )
 
 
-def claims() -> dict[str, list[str]]:
-    """Return the tests of every line, as ``file::test``."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(TESTS.glob("test_*.py")):
-        source = path.read_text("utf-8")
-        if "pytest.mark.otlp(" not in source:
-            continue
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.FunctionDef):
-                for line in _claimed(node):
-                    found[line].append(f"{path.name}::{node.name}")
-    return found
-
-
-def _claimed(function: ast.FunctionDef) -> Iterator[str]:
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.otlp":
-            yield from (ast.literal_eval(argument) for argument in decorator.args)
-
-
 def conformance_table() -> str:
     """Write the table of collector/CONFORMANCE.md."""
-    tests = claims()
+    tests = claims("otlp")
     lines = ["| | line | over | tests |", "| --- | --- | --- | --- |"]
     for line in LINES:
         names = "<br>".join(f"`{name}`" for name in tests[line.id])

@@ -236,6 +236,7 @@ def test_a_name_that_is_not_the_collectors_is_refused(port: int, host: str, expe
         assert answer == {"error": f"host '{host}' is not this collector's address"}
 
 
+@pytest.mark.failure("shared-connection")
 def test_many_questions_at_once_each_get_their_own_answer(port: int) -> None:
     answers: dict[int, Any] = {}
 
@@ -394,6 +395,7 @@ def test_an_id_of_another_form_is_refused(port: int, name: Any) -> None:
     assert (status, answer["error"]) == (400, "id must be text of up to 64 characters")
 
 
+@pytest.mark.failure("hungry-reads")
 def test_a_question_ends_when_its_sender_hangs_up(port: int, readers: Readers) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("POST", "/sql", json.dumps({"sql": ENDLESS}), JSON)

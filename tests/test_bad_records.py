@@ -108,6 +108,7 @@ def in_transport(signal: str, transport: str, message: Any) -> bytes:
 # --- rejected ----------------------------------------------------------------------------------
 
 
+@pytest.mark.failure("bad-ids")
 @pytest.mark.otlp("ids")
 @every_transport
 @pytest.mark.parametrize(
@@ -132,6 +133,7 @@ def test_a_span_with_an_id_or_start_that_is_not_valid(
     assert_rejected_alone(collector, "traces", note, answer, reason)
 
 
+@pytest.mark.failure("times-out-of-range")
 @pytest.mark.otlp("times")
 @every_transport
 @every_signal
@@ -147,6 +149,7 @@ def test_a_time_that_the_store_cannot_hold(
     assert_rejected_alone(collector, signal, note, answer, f"{time} is after 2262-04-11")
 
 
+@pytest.mark.failure("broken-utf-8")
 @every_transport
 @every_signal
 def test_text_that_is_not_utf_8(signal: str, transport: str, collector: RunningCollector) -> None:
@@ -173,6 +176,7 @@ def test_values_nested_a_thousand_deep(
     assert_rejected_alone(collector, signal, note, answer, "nested")
 
 
+@pytest.mark.failure("broken-utf-8")
 @every_transport
 @every_signal
 @pytest.mark.parametrize("part", ["resource", "scope"])
@@ -229,6 +233,7 @@ def test_a_wrong_value_in_json(
     assert_rejected_alone(collector, signal, note, answer, reason)
 
 
+@pytest.mark.failure("bad-ids")
 @pytest.mark.otlp("ids", "json-ids")
 @pytest.mark.parametrize(
     ("trace_id", "reason"),
@@ -290,6 +295,7 @@ def test_a_metric_of_which_nothing_can_be_read_costs_its_own_points_only(
 # --- kept, as it is or changed in one place ----------------------------------------------------
 
 
+@pytest.mark.failure("huge-attribute")
 @every_transport
 @every_signal
 def test_a_value_of_20_megabytes_is_cut_alone_with_size_and_hash(
@@ -348,6 +354,7 @@ def test_a_long_value_is_cut_wherever_it_is(start_collector: Any, tmp_path: Any)
     assert "cut 5 values of more than --max-attribute-bytes" in collector.log.read_text()
 
 
+@pytest.mark.failure("conflicting-keys")
 @pytest.mark.otlp("duplicate-keys")
 @every_transport
 @every_signal
@@ -417,6 +424,7 @@ def _all_objects(tree: Any) -> list[dict[str, Any]]:
     return [tree, *(found for each in list(tree.values()) for found in _all_objects(each))]
 
 
+@pytest.mark.failure("lone-surrogate")
 @every_signal
 def test_half_a_surrogate_pair_in_json_becomes_a_replacement_character(
     signal: str, collector: RunningCollector
@@ -469,6 +477,7 @@ def test_ids_in_json_may_be_written_in_upper_case(collector: RunningCollector) -
     assert (row["span_id"], row["parent_span_id"]) == ("abcdef0102030405", "f" * 16)
 
 
+@pytest.mark.failure("clock-skew")
 @pytest.mark.otlp("times")
 @every_transport
 def test_an_end_before_the_start_is_kept_as_it_is(

@@ -92,6 +92,7 @@ def test_markdown_escapes_what_would_end_a_cell() -> None:
     assert to_markdown(ANSWER) == GOLDEN_MARKDOWN
 
 
+@pytest.mark.failure("stored-scripts")
 def test_markdown_shows_html_instead_of_obeying_it() -> None:
     answer = Answer((Column("a", "VARCHAR"),), [["<img src=x> & \x1b[2J"]])
 
@@ -195,6 +196,7 @@ def test_no_color_is_obeyed(tmp_path: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", plain)
 
 
+@pytest.mark.failure("stored-scripts")
 @pytest.mark.parametrize("format_name", ["table", "json", "jsonl", "csv", "markdown"])
 def test_a_terminal_never_gets_a_stored_escape_sequence(tmp_path: Path, format_name: str) -> None:
     database = make_store(tmp_path / "otelchain.duckdb")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ def ports_free(database: Path) -> list[str]:
     return ["--database", str(database), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
 
 
+@pytest.mark.failure("acknowledged-then-dropped", "queue-without-bound")
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_nothing_acknowledged_is_missing_after_a_kill(
     transport: str, start_collector: Start, database: Path
@@ -120,6 +121,7 @@ def test_nothing_acknowledged_is_missing_after_a_kill(
     assert len(stored) == len(set(stored))
 
 
+@pytest.mark.failure("timeout-duplicates")
 def test_a_request_that_is_sent_again_after_a_kill_is_stored_once(
     start_collector: Start, database: Path
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_full_disk_is_answered_503_and_forgotten_when_there_is_room_again(
     assert len(stored_ids(database)) == 101
 
 
+@pytest.mark.failure("acknowledged-then-dropped")
 def test_sigterm_finishes_open_requests_and_leaves_one_file(
     start_collector: Start, database: Path
 ) -> None:
@@ -333,6 +336,7 @@ def test_two_collectors_cannot_share_a_port(
     assert "is in use" in line
 
 
+@pytest.mark.failure("locked-file")
 def test_a_database_that_a_collector_holds_is_named_with_its_pid(
     start_collector: Start, database: Path
 ) -> None:
@@ -342,6 +346,67 @@ def test_a_database_that_a_collector_holds_is_named_with_its_pid(
         f"Error: {database} is in use by the collector with PID {collector.process.pid}, which "
         f"answers on http://{collector.http}; stop it or name another --database"
     )
+
+
+READ = """
+import sys, time, duckdb
+with duckdb.connect(sys.argv[1], read_only=True):
+    print("reading", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture(name="reader")
+def _reader(database: Path) -> Iterator[Callable[[float], "subprocess.Popen[str]"]]:
+    """Start a process that has the database open for so many seconds."""
+    started: list[subprocess.Popen[str]] = []
+
+    def read(seconds: float) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", READ, str(database), str(seconds)]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert started[-1].stdout is not None
+        assert started[-1].stdout.readline() == "reading\n"
+        return started[-1]
+
+    yield read
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.failure("locked-file")
+def test_a_collector_waits_for_a_reader_that_finishes_soon(
+    start_collector: Start, database: Path, reader: Callable[[float], "subprocess.Popen[str]"]
+) -> None:
+    start_collector(database).stop()
+    process = reader(1.0)
+
+    collector = start_collector(database)
+
+    assert f"waiting for process {process.pid} (" in collector.log.read_text()
+    assert post(collector.http, body(span())) == 200
+
+
+@pytest.mark.failure("locked-file")
+def test_a_reader_that_stays_is_named_with_its_pid(
+    start_collector: Start, database: Path, reader: Callable[[float], "subprocess.Popen[str]"]
+) -> None:
+    start_collector(database).stop()
+    process = reader(60.0)
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "otelchain_collector", *ports_free(database)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    waiting, refused = ended.stderr.splitlines()
+    assert f"waiting for process {process.pid} (" in waiting
+    assert refused.startswith(f"Error: {database} is locked by process {process.pid} (")
+    assert refused.endswith("; end that process or name another --database")
 
 
 def test_a_database_of_a_newer_otelchain_is_refused(start_collector: Start, database: Path) -> None:

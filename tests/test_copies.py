@@ -4,9 +4,11 @@ import asyncio
 import http.client
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -14,8 +16,9 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-from collector_process import RunningCollector
-from otelchain.cli import snapshot
+import collector_process
+from collector_process import RunningCollector, ask
+from otelchain.cli import fetching
 from otelchain.cli.root import cli
 from otelchain_collector.decode import decode
 from otelchain_collector.errors import StoreError
@@ -88,6 +91,7 @@ def send(collector: RunningCollector, count: int) -> None:
         connection.close()
 
 
+@pytest.mark.failure("file-growth")
 def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> None:
     store = Store.open(database)
     store._writing.execute("DELETE FROM spans WHERE rowid < 1500")
@@ -130,8 +134,8 @@ def test_the_log_of_changed_rows_does_not_grow_with_the_table(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_large(database)
-    monkeypatch.setattr("otelchain_collector.rewrite._ROWS_AT_A_TIME", 4_096)
-    log = database.with_name("t.duckdb.rewriting.wal")
+    monkeypatch.setattr("otelchain_collector.row_copies.ROW_GROUP_ROWS", 4_096)
+    log = database.with_name(f"t.duckdb.draft-{os.getpid()}.wal")
     sizes = []
 
     def look(_: int, __: int) -> None:
@@ -156,8 +160,8 @@ def test_what_is_written_on_the_way_lies_beside_the_database_and_is_for_its_owne
     found: dict[str, int] = {}
 
     def look(_: int, __: int) -> None:
-        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.rewriting*"))
-        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.rewriting.tmp/*"))
+        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.draft-*"))
+        found.update((path.name, mode(path)) for path in tmp_path.rglob("*.draft-*.tmp/*"))
         assert files(working) == []
 
     rewrite(database, lambda _, rows: rows, look)
@@ -315,6 +319,67 @@ def test_a_snapshot_that_a_checkpoint_overtakes_is_never_finished(
     store.close()
 
 
+# A collector that holds back its checkpoints for 4 MiB of log, and makes them in between as ever.
+IMPATIENT = """
+from otelchain_collector import __main__, writer
+writer.HELD_WAL_BYTES = 4 * 1024 * 1024
+__main__.main()
+"""
+
+
+@pytest.fixture(name="impatient")
+def _impatient(tmp_path: Path) -> Iterator[RunningCollector]:
+    database = tmp_path / "live.duckdb"
+    program = ("-c", IMPATIENT)
+    collector = collector_process.start(database, tmp_path / "log", *UNTOUCHED, program=program)
+    yield collector
+    collector.kill()
+
+
+def test_a_snapshot_that_checkpoints_overtake_goes_on_with_what_has_changed(
+    impatient: RunningCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(40):
+        send(impatient, 512)
+    read, copy = fetching._read, tmp_path / "copy.duckdb"
+    received: list[int] = []
+
+    def slowly(response: object, size: int) -> bytes:
+        """Send 6 MB between two pieces of the first two rounds, so that they cannot be whole."""
+        found = read(response, size)
+        if len(received) in {2, 12}:
+            for _ in range(12):
+                send(impatient, 512)
+        received.append(len(found))
+        return found
+
+    monkeypatch.setattr("otelchain.cli.fetching._read", slowly)
+
+    result = run("snapshot", copy, "--endpoint", impatient.http)
+
+    assert result.exit_code == 0, result.output
+    assert "a checkpoint had to be made before a snapshot" in impatient.log.read_text()
+    assert sum(received) < 2.5 * copy.stat().st_size
+    assert impatient.stop() == 0
+    whole = {span_id for (span_id,) in rows(impatient.database, "SELECT span_id FROM spans")}
+    copied = [span_id for (span_id,) in rows(copy, "SELECT span_id FROM spans")]
+    assert len(copied) == len(set(copied)) >= 40 * 512
+    assert set(copied) <= whole
+    # Every block of it can be read.
+    assert contents(copy)["spans"]
+
+
+def test_a_request_with_more_checksums_than_any_file_has_is_refused(
+    tmp_path: Path, start_collector: Start
+) -> None:
+    collector = start_collector(tmp_path / "live.duckdb")
+    kind = {"content-type": "application/octet-stream"}
+
+    status, _, answer = ask(collector, "POST", "/snapshot", bytes(33 * 1024 * 1024), kind)
+
+    assert (status, b"more checksums" in answer) == (413, True)
+
+
 def test_there_is_one_snapshot_at_a_time_and_nobody_holds_it_for_ever(
     tmp_path: Path, start_collector: Start
 ) -> None:
@@ -346,20 +411,20 @@ def test_a_collector_that_ends_on_the_way_leaves_no_half_of_a_snapshot(
     collector = start_collector(tmp_path / "live.duckdb", *UNTOUCHED)
     for _ in range(20):
         send(collector, 512)
-    piece = snapshot._piece
+    read = fetching._read
 
-    def cut(response: object) -> bytes:
-        found = piece(response)
+    def cut(response: object, size: int) -> bytes:
+        found = read(response, size)
         collector.process.kill()
         return found
 
-    monkeypatch.setattr("otelchain.cli.snapshot._piece", cut)
+    monkeypatch.setattr("otelchain.cli.fetching._read", cut)
     (tmp_path / "copies").mkdir()
 
     result = run("snapshot", tmp_path / "copies" / "c.duckdb", "--endpoint", collector.http)
 
     assert result.exit_code == 2
-    assert "ended after" in result.output
+    assert "does not answer" in result.output
     assert files(tmp_path / "copies") == []
 
 
@@ -380,6 +445,63 @@ def test_a_snapshot_needs_the_permission_to_ask_sql(tmp_path: Path, start_collec
     assert (refused.exit_code, permitted.exit_code) == (2, 0)
     assert "needs the permission 'sql'" in refused.output
     assert (tmp_path / "c.duckdb").exists()
+
+
+def killed_while_it_writes(file: Path, *arguments: str) -> Path:
+    """Kill a command as soon as its draft of a file is there; return the draft."""
+    command = [sys.executable, "-c", "from otelchain.cli import main; main()", *arguments]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    draft = file.with_name(f"{file.name}.draft-{process.pid}")
+    while not draft.exists():
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    return draft
+
+
+@pytest.mark.parametrize("command", ["compact", "snapshot", "export"])
+def test_what_a_killed_command_left_is_removed_by_the_next_one(
+    command: str, database: Path, tmp_path: Path
+) -> None:
+    Store.open(database).close()
+    before = contents(database)
+    copy = tmp_path / ("copy.jsonl" if command == "export" else "copy.duckdb")
+    arguments = {
+        "compact": ["compact", "--database", str(database)],
+        "snapshot": ["snapshot", str(copy), "--database", str(database)],
+        "export": ["export", "otlp-json", "-o", str(copy), "--database", str(database)],
+    }[command]
+    left = killed_while_it_writes(database if command == "compact" else copy, *arguments)
+    assert left.exists()
+    assert contents(database) == before
+    if command == "compact":
+        said = run("doctor", "--database", database).output
+        assert f"{str(left)!r} was left by a command that was killed" in said
+
+    result = run(*arguments)
+
+    assert result.exit_code == 0, result.output
+    assert files(tmp_path) == sorted(
+        {"t.duckdb", copy.name} if command != "compact" else {"t.duckdb"}
+    )
+    assert contents(database) == before
+
+
+def test_a_draft_of_a_process_that_runs_and_names_like_it_are_left_alone(database: Path) -> None:
+    Store.open(database).close()
+    others = [
+        f"t.duckdb.draft-{os.getppid()}",
+        "t.duckdb.draft-old",
+        "t.duckdb.1",
+        "t.duckdb-draft-1",
+    ]
+    for name in others:
+        database.with_name(name).write_text("mine")
+
+    assert run("compact", "--database", database).exit_code == 0
+
+    assert files(database.parent) == sorted([*others, "t.duckdb"])
 
 
 @pytest.mark.parametrize(

@@ -398,6 +398,7 @@ def _with_every_value(signal: str) -> Any:
     return message
 
 
+@pytest.mark.failure("lost-value-types")
 @pytest.mark.otlp("every-value", "json-doubles")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("signal", SIGNALS)

@@ -152,6 +152,7 @@ def test_a_tree_prints_as_the_command_prints_it(traces: otelchain.Traces, tmp_pa
     assert str(tree.frame["start_time"].dtype) == "datetime64[ns, UTC]"
 
 
+@pytest.mark.failure("stored-scripts")
 def test_a_tree_shows_itself_in_a_notebook_and_obeys_nothing_of_what_was_stored(
     tmp_path: Path,
 ) -> None:

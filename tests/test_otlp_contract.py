@@ -17,9 +17,10 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
+from claims import claims
 from collector_process import RunningCollector, hold, wait_for_queue
 from otelchain_collector.settings import CollectorSettings
-from otlp_checklist import LINES, claims
+from otlp_checklist import LINES
 from otlp_clients import (
     JSON,
     PROTOBUF,
@@ -135,7 +136,7 @@ def trailing(error: Any) -> dict[str, bytes]:
 
 
 def test_every_line_of_the_contract_has_a_test_and_every_claim_has_its_line() -> None:
-    assert claims().keys() == {line.id for line in LINES}
+    assert claims("otlp").keys() == {line.id for line in LINES}
 
 
 @pytest.mark.otlp("ports", "request-limit")
@@ -168,6 +169,7 @@ def test_a_stored_request_is_answered_without_partial_success(
     assert count(collector, signal, note) == 1
 
 
+@pytest.mark.failure("gzip-refused")
 @pytest.mark.otlp("compression")
 @every_signal
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
@@ -187,6 +189,7 @@ def several_members(data: bytes) -> bytes:
     return gzip.compress(data[:20]) + gzip.compress(b"", mtime=0) + gzip.compress(data[20:])
 
 
+@pytest.mark.failure("gzip-refused")
 @pytest.mark.otlp("compression", "http-gzip-members")
 @both_encodings
 @every_signal
@@ -313,6 +316,7 @@ def test_a_root_has_no_parent_and_flags_keep_all_their_bits(
     assert found == [{"parent_span_id": None, "flags": 2**32 - 1}] * 2
 
 
+@pytest.mark.failure("gzip-bomb")
 @pytest.mark.otlp("request-limit", "http-too-large", "http-status-body")
 @both_encodings
 @every_signal
@@ -350,6 +354,7 @@ def test_trouble_of_the_store_is_retryable_for_every_signal_and_transport(
 # --- gRPC --------------------------------------------------------------------------------------
 
 
+@pytest.mark.failure("wrong-retry-code")
 @pytest.mark.otlp("request-limit", "grpc-oversize")
 @every_signal
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
@@ -364,6 +369,7 @@ def test_a_message_over_the_limit_is_resource_exhausted_without_retry_info(
     assert not {"google.rpc.retryinfo-bin", "grpc-status-details-bin"} & trailing(error).keys()
 
 
+@pytest.mark.failure("queue-without-bound", "wrong-retry-code")
 @pytest.mark.otlp("grpc-overload", "grpc-retry-info")
 @every_signal
 def test_a_full_queue_is_unavailable_with_retry_info_in_both_places(
@@ -438,6 +444,7 @@ def test_only_post_is_allowed(
     assert method in reply.message()
 
 
+@pytest.mark.failure("page-for-success")
 @pytest.mark.otlp("http-post", "http-no-redirect", "http-status-body")
 @both_encodings
 @pytest.mark.parametrize(
@@ -452,6 +459,7 @@ def test_any_other_path_is_404_and_never_a_redirect(
     assert "/v1/traces" in reply.message()
 
 
+@pytest.mark.failure("page-for-success")
 @every_signal
 def test_the_doubled_path_of_a_common_mistake_works(
     signal: str, collector: RunningCollector
@@ -552,6 +560,7 @@ def test_an_unknown_media_type_or_encoding_is_415(
     assert reply.message()
 
 
+@pytest.mark.failure("queue-without-bound", "wrong-retry-code")
 @pytest.mark.otlp("http-overload", "http-status-body")
 @both_encodings
 @every_signal

@@ -473,7 +473,7 @@ def test_health_and_readiness(collector: RunningCollector) -> None:
     assert counts.keys() == {
         *("spans_stored", "spans_pending", "log_records_stored", "data_points_stored"),
         *("records_duplicate", "records_rejected"),
-        *("queue_bytes", "queue_limit_bytes", "log_losses", "database_reopened"),
+        *("queue_bytes", "queue_limit_bytes", "log_losses", "database_reopened", "damage"),
     }
 
 

@@ -1,5 +1,6 @@
 """Retention: by age, by size, by service; whole traces; a file that stops growing."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -187,6 +188,7 @@ def test_a_time_for_a_service_alone_leaves_the_others(kept: Kept) -> None:
     assert kept.rows("SELECT count(*) FROM metric_points") == [(1,)]
 
 
+@pytest.mark.failure("file-growth")
 def test_beyond_the_size_what_arrived_first_is_deleted(kept: Kept) -> None:
     for day in range(40):
         kept.put(40 - day, f"day {day:02}", count=100, value=str(day) * 2_000)
@@ -202,20 +204,47 @@ def test_beyond_the_size_what_arrived_first_is_deleted(kept: Kept) -> None:
     assert names == [f"day {day:02}" for day in range(40 - len(names), 40)]
 
 
-def test_a_trace_that_is_too_large_and_goes_on_is_told(
+def test_of_a_trace_that_is_too_large_and_goes_on_what_came_first_is_deleted(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for _ in range(3):
-        kept.put(1, "endless", count=500, value="v" * 500)
+    for hour in range(24):
+        value = os.urandom(1_000).hex()
+        kept.put(1 - hour / 24, "endless", count=500, value=value)
         kept.writer.between_commits(kept.writer.checkpoint).result(10)
+    kept.put(0.95, "ended", count=500, value=os.urandom(1_000).hex())
     kept.put(0, "endless")
+    most = 3 * kept.store.live_bytes() // 4
 
-    kept.look(RetentionRules(max_bytes=1))
+    kept.look(RetentionRules(max_bytes=most))
 
-    assert kept.rows("SELECT count(*) FROM spans") == [(1_501,)]
-    assert "the rest is of traces that may be running" in caplog.text
+    [(left, first)] = kept.rows(
+        "SELECT count(*), min(received_time_unix_nano) FROM spans WHERE name = 'endless'"
+    )
+    assert 0 < left < 24 * 500 + 1
+    assert first > kept.now - DAY
+    assert kept.names() == {"endless"}  # Those of the trace that has ended went before.
+    assert kept.store.live_bytes() <= most
+    assert "rows of traces that go on were deleted" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [RetentionRules(days(30)), RetentionRules(services={"shop": days(30)})],
+    ids=["all", "service"],
+)
+def test_of_a_trace_that_never_ends_nothing_is_kept_for_more_than_twice_the_time(
+    rules: RetentionRules, kept: Kept
+) -> None:
+    for days_ago in (61, 59, 31, 0):
+        kept.put(days_ago, "endless")
+
+    assert kept.look(rules) == 1
+
+    [(first,)] = kept.rows("SELECT min(received_time_unix_nano) FROM spans")
+    assert first == kept.now - 59 * DAY
+
+
+@pytest.mark.failure("file-growth")
 def test_the_file_stops_growing(kept: Kept, tmp_path: Path) -> None:
     retention = Retention(kept.writer, kept.store, RetentionRules(days(5)))
     sizes = []

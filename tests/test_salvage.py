@@ -103,6 +103,7 @@ def test_after_a_flipped_byte_the_transactions_before_it_are_kept(
     store.close()
 
 
+@pytest.mark.failure("damaged-log")
 def test_wherever_a_byte_is_flipped_the_database_opens_and_tells_what_it_lost(
     database: Path, killed: tuple[bytes, bytes]
 ) -> None:
@@ -201,6 +202,7 @@ def test_the_log_of_a_running_collector_is_left_alone(database: Path) -> None:
     store.close()
 
 
+@pytest.mark.failure("damaged-log")
 def test_a_collector_starts_and_says_what_it_lost(
     database: Path, killed: tuple[bytes, bytes], start_collector: Callable[..., RunningCollector]
 ) -> None:

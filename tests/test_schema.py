@@ -62,6 +62,7 @@ def test_a_migration_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) 
         assert "half" not in str(connection.execute("SHOW TABLES").fetchall())
 
 
+@pytest.mark.failure("replay-after-schema-change")
 def test_a_schema_change_does_not_stay_in_the_write_ahead_log(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
         migrate(connection)

@@ -112,6 +112,7 @@ def test_what_was_recorded_does_not_change_with_the_object() -> None:
     assert tree == {"rows": [1]}
 
 
+@pytest.mark.failure("broken-utf-8")
 def test_a_text_beyond_the_budget_keeps_its_size_and_the_hash_of_its_whole() -> None:
     text = "é" * 1_000
 

@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,9 +250,13 @@ def test_what_a_crash_left_beside_the_file_is_replaced_or_removed(
     folder = tmp_path / "store"
     folder.mkdir()
     database = small(folder / "t.duckdb", *leaking(), start_collector=start_collector)
-    (folder / "t.duckdb.rewriting").write_bytes(b"half a file")
-    (folder / "t.duckdb.rewriting.wal").write_bytes(b"half a log")
-    for spilled in (folder / "t.duckdb.rewriting.tmp", folder / "t.duckdb.tmp"):
+    # Of a process that has ended.
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    draft = f"t.duckdb.draft-{ended.pid}"
+    (folder / draft).write_bytes(b"half a file")
+    (folder / f"{draft}.wal").write_bytes(b"half a log")
+    for spilled in (folder / f"{draft}.tmp", folder / "t.duckdb.tmp"):
         spilled.mkdir()
         (spilled / "duckdb_temp_1_1_storage_DEFAULT-0.tmp").write_text(SECRET)
 

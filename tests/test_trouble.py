@@ -105,6 +105,7 @@ def end(sender: Sender) -> None:
     assert sender.acknowledged <= set(stored)
 
 
+@pytest.mark.failure("out-of-memory")
 def test_a_fatal_error_of_duckdb_needs_no_restart(start_collector: Start, database: Path) -> None:
     collector = start_collector(database, *UNTOUCHED)
     sender = Sender(collector)
@@ -126,6 +127,7 @@ def test_a_fatal_error_of_duckdb_needs_no_restart(start_collector: Start, databa
     end(sender)
 
 
+@pytest.mark.failure("out-of-memory", "hungry-reads")
 def test_questions_that_take_all_memory_cost_no_span(
     start_collector: Start, database: Path
 ) -> None:

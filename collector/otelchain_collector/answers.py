@@ -14,6 +14,7 @@ import duckdb
 import orjson
 import pyarrow as pa
 
+from otelchain_collector.damage import hint
 from otelchain_collector.guard import (
     QueryFailed,
     check_sql,
@@ -272,7 +273,7 @@ def _reading(connection: duckdb.DuckDBPyConnection, max_seconds: float) -> Itera
     except (duckdb.Error, OSError, pa.ArrowException) as error:
         if late.is_set():
             raise QueryFailed(too_late(max_seconds)) from error
-        raise QueryFailed(one_line(error)) from error
+        raise QueryFailed(one_line(error) + hint(str(error))) from error
     except RecursionError as error:  # DuckDB nests expressions and types deeper than Python.
         raise QueryFailed("the statement, or its answer, is nested too deeply") from error
     finally:

@@ -1,10 +1,13 @@
 """Open a DuckDB file: settings, and in words why it cannot be opened."""
 
 import contextlib
+import logging
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final, TypeVar
 
 import duckdb
 
@@ -20,8 +23,17 @@ STORAGE_VERSION = "v1.5.0"
 DEFAULT_MEMORY_LIMIT_BYTES = 512 * 1024 * 1024
 # DuckDB's own checkpoints are made inside a commit; the writer makes them between two.
 CHECKPOINT_THRESHOLD = "1GB"
+#: How long whoever opens a file waits for another process to leave it. A question holds the file
+#: while it is answered, mostly for less than a second; an SDK's patience with a restart is 7 s.
+PATIENCE_SECONDS: Final = 3.0
+_LOOK_AGAIN_SECONDS: Final = 0.05
 # What may be spilled beside the file: rows before their checkpoint (1 GB at most), and questions.
 MAX_TEMPORARY_SIZE = "2GiB"
+
+
+Opened = TypeVar("Opened")
+
+_logger = logging.getLogger(__name__)
 
 
 def first_line(error: Exception) -> str:
@@ -30,13 +42,14 @@ def first_line(error: Exception) -> str:
 
 
 def connect(
-    database: Path | None, memory_limit_bytes: int
+    database: Path | None, memory_limit_bytes: int, patience_seconds: float
 ) -> tuple[duckdb.DuckDBPyConnection, list[LogLoss]]:
     """Open or create a database for writing, without what its log has lost.
 
     Args:
         database: The file; None for one in memory.
         memory_limit_bytes: What DuckDB may use.
+        patience_seconds: How long to wait for another process to leave the file.
 
     Raises:
         StoreError: It cannot be opened; the text names it, the reason and the remedy.
@@ -51,7 +64,11 @@ def connect(
             return duckdb.connect(":memory:", config=_config(memory_limit_bytes)), []
         # Absolute, because DuckDB takes names such as md:x for something else than a file.
         path, config = str(database.absolute()), _config(memory_limit_bytes)
-        return open_salvaged(database.absolute(), lambda: duckdb.connect(path, config=config))
+        return _patiently(
+            database,
+            patience_seconds,
+            lambda: open_salvaged(database.absolute(), lambda: duckdb.connect(path, config=config)),
+        )
     except duckdb.Error as error:
         raise StoreError(why_not_opened(database, first_line(error))) from error
 
@@ -86,7 +103,8 @@ def attached(database: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConn
     with duckdb.connect(":memory:", config=_config(DEFAULT_MEMORY_LIMIT_BYTES)) as connection:
         try:
             mode = "READ_ONLY" if read_only else "READ_WRITE"
-            connection.execute(f"ATTACH '{quoted(database)}' AS source ({mode})")
+            attach = f"ATTACH '{quoted(database)}' AS source ({mode})"
+            _patiently(database, PATIENCE_SECONDS, lambda: connection.execute(attach))
             connection.execute("USE source")
             version = version_of(connection)
         except duckdb.Error as error:
@@ -99,6 +117,32 @@ def attached(database: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConn
                 f"knows versions up to {LATEST_VERSION}"
             )
         yield connection
+
+
+def _patiently(database: Path, patience_seconds: float, open_it: Callable[[], Opened]) -> Opened:
+    """Open a file, as soon as whoever reads it has finished.
+
+    Raises:
+        duckdb.Error: It cannot be opened, or a collector or another process has it for longer.
+    """
+    deadline = time.monotonic() + patience_seconds
+    told = False
+    while True:
+        try:
+            return open_it()
+        except duckdb.IOException as error:
+            holder = _holder(str(error))
+            if holder is None or time.monotonic() > deadline or _is_collector(database, holder):
+                raise
+            if not told:
+                told = True
+                _logger.warning(
+                    "waiting for process %s (%s), which has %s open",
+                    holder["pid"],
+                    holder["program"],
+                    database,
+                )
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def quoted(path: Path) -> str:
@@ -114,7 +158,7 @@ def _cores() -> int:
 
 def why_not_opened(database: Path | None, message: str) -> str:
     """Say what DuckDB says in words that lead to a remedy."""
-    holder = re.search(r"held in (?P<program>.*) \(PID (?P<pid>\d+)\)", message)
+    holder = _holder(message)
     if holder:
         return _locked(Path(str(database)), holder["pid"], holder["program"])
     if "not a valid DuckDB database" in message:
@@ -130,6 +174,15 @@ def why_not_opened(database: Path | None, message: str) -> str:
             "beside it away, or put a snapshot in its place"
         )
     return f"cannot open {database}: {message}"
+
+
+def _holder(message: str) -> re.Match[str] | None:
+    return re.search(r"held in (?P<program>.*) \(PID (?P<pid>\d+)\)", message)
+
+
+def _is_collector(database: Path, holder: re.Match[str]) -> bool:
+    collector = discovery.read(database)
+    return collector is not None and collector.pid == int(holder["pid"])
 
 
 def _locked(database: Path, pid: str, program: str) -> str:

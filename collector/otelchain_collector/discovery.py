@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from otelchain_collector.errors import CollectorError
+from otelchain_collector.real_path import real_path
 from otelchain_collector.settings import parse_address
 
 
@@ -28,6 +29,7 @@ class Discovery:
 
 def discovery_path(database: Path) -> Path:
     """Return the path of the file; it need not exist."""
+    database = real_path(database)
     return database.with_name(database.name + ".collector.json")
 
 
@@ -65,7 +67,7 @@ def read(database: Path) -> Discovery | None:
             parse_address(address, "the discovery file", allow_remote=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, CollectorError):
         return None
-    return found if _is_running(found.pid) else None
+    return found if is_running(found.pid) else None
 
 
 def remove(database: Path) -> None:
@@ -83,7 +85,8 @@ def _is_trusted(owner: int, database: Path) -> bool:
     return database.stat().st_uid == owner
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Tell whether a process with this number lives; where that cannot be told, it does."""
     if os.name != "posix":  # Elsewhere signal 0 is not a question but Ctrl+C.
         return True
     try:

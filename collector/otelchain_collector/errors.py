@@ -19,5 +19,9 @@ class StoreUnavailableError(StoreError):
     """A commit failed for a reason that may pass (disk full, memory); the sender should retry."""
 
 
+class DamagedFileError(StoreUnavailableError):
+    """A block of the file that is needed is not what was written."""
+
+
 class RowsRefusedError(StoreError):
     """At least one of the rows can never be stored; none of them was."""

@@ -68,6 +68,8 @@ class Health:
                 "queue_bytes": self._budget.used_bytes,
                 "queue_limit_bytes": self._budget.limit_bytes,
                 "database_reopened": self._store.reopened,
+                # What a commit has met; null for nothing.
+                "damage": self._store.damage,
                 # Not the name of the file: everybody may ask this.
                 "log_losses": [
                     {"reason": loss.reason, "lost_bytes": loss.lost_bytes}

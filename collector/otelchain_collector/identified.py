@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+#: The first and the last time, in nanoseconds since 1970.
+Range = tuple[int, int]
+
 # Of the last few seconds, some 5 MB: a resend usually comes that soon.
 _RECENT_RECORDS = 50_000
 
@@ -32,18 +35,22 @@ class IdentifiedRecords:
         by_id = {row.record_id: row for row in rows}
         return [row for record_id, row in by_id.items() if record_id not in self._recent]
 
-    def insertion(self, rows: Sequence[Any]) -> str:
-        """Return the statement that adds those rows of ``batch`` that are not stored yet."""
-        return _INSERT.format(table=self._table, stored=self.stored(rows))
-
-    def stored(self, rows: Sequence[Any]) -> str:
-        """Return the statement that selects the ids of stored records that may be of these rows."""
+    def ranges(self, rows: Sequence[Any]) -> list[Range]:
+        """Return the times at which stored records may be of these rows."""
         times = {getattr(row, self._time_column) for row in rows}
         # A record without a time must not make its batch look through the whole table.
         ranges = [(0, 0)] if 0 in times else []
         times.discard(0)
         if times:
             ranges.append((min(times), max(times)))
+        return ranges
+
+    def insertion(self, ranges: Sequence[Range]) -> str:
+        """Return the statement that adds those rows of ``batch`` that are not stored there yet."""
+        return _INSERT.format(table=self._table, stored=self.stored(ranges))
+
+    def stored(self, ranges: Sequence[Range]) -> str:
+        """Return the statement that selects the ids of the records stored there."""
         return " UNION ALL ".join(
             _STORED.format(table=self._table, time=self._time_column, first=first, last=last)
             for first, last in ranges

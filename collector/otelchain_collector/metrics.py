@@ -140,6 +140,11 @@ class _State(Collector):
             "How often the database was opened again after a fatal error.",
             self._store.reopened,
         )
+        yield (
+            "database_damaged",
+            "1 when a commit has met a block of the file that cannot be read.",
+            float(self._store.damage is not None),
+        )
         running = sum(lane.running for lane in self._lanes)
         waiting = sum(lane.waiting for lane in self._lanes)
         yield "readers_running", "Questions that are being answered.", running

@@ -4,7 +4,11 @@ The statements run on the store's batch; what the table may hold is known here, 
 runs that were never pending need no look at it.
 """
 
+import time
+
 import duckdb
+
+from otelchain_collector.damage import is_damage
 
 # Both find rows by their start time, as the store's own anti-join does: a run has the same start
 # when it is pending and when it has ended.
@@ -42,7 +46,14 @@ class PendingSpans:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        [(self._first, self._last, self._lowest_row_id)] = connection.execute(_BOUNDS).fetchall()
+        try:
+            [bounds] = connection.execute(_BOUNDS).fetchall()
+        except duckdb.Error as error:
+            if not is_damage(str(error)):
+                raise
+            # Anything may be there; lower than any row id that was given out.
+            bounds = (0, 2**63 - 1, -time.time_ns())
+        self._first, self._last, self._lowest_row_id = bounds
 
     def insertion(self, first: int, last: int) -> str:
         """Return the statement that adds the runs of ``batch`` that are not known yet."""

@@ -3,7 +3,9 @@
 Rows go by when they arrived. That is the order in which they stand in the file, so whole row groups
 become empty and their room is used again; a wrong clock of an application neither keeps its spans
 for ever nor loses them at once; and traces that are imported stay as long as new ones. A trace in
-which anything has arrived within the time is kept whole: it may still be running.
+which anything has arrived within the time is kept whole, since it may still be running; but no row
+is kept for more than twice the time, and none beyond the size, so that a trace which never ends
+(one trace id for everything, by mistake) does not fill the disk.
 """
 
 import logging
@@ -30,6 +32,8 @@ _STEP_ROWS: Final = 50_000
 # Of --retain-bytes: what is left after a deletion, so that the next one is not due at once.
 _FILLED_SHARE: Final = 0.9
 _MOST_ROUNDS: Final = 20
+# Of the time: for so long rows of a trace that goes on are kept.
+_LONGEST_TIMES: Final = 2
 _SECOND: Final = 1_000_000_000
 
 # Every table of records has the column; a new one is found here by itself.
@@ -122,18 +126,22 @@ class _Due(NamedTuple):
         condition: Which of them, by service_name.
         values: Of the condition.
         is_general: Also rows of tables that know no service.
+        spares_running: Not those of traces in which something has arrived since.
     """
 
     end: int
     condition: str = "true"
     values: Mapping[str, Any] = {}
     is_general: bool = True
+    spares_running: bool = True
 
     def of(self, columns: Collection[str]) -> "_Due | None":
         """Return what is due in a table; None for nothing."""
         if "service_name" in columns or self.condition == "true":
             return self
-        return _Due(self.end) if self.is_general else None
+        if not self.is_general:
+            return None
+        return _Due(self.end, spares_running=self.spares_running)
 
 
 class _Step(NamedTuple):
@@ -185,7 +193,8 @@ class Retention:
         deleted = 0
         for name, due in self._by_age(now_unix_nano):
             deleted += self._delete(due, now_unix_nano)
-            self._done_until[name] = due.end
+            if due.spares_running:
+                self._done_until[name] = due.end
         if deleted:
             self._use_room_again()
         if self._rules.max_bytes is not None:
@@ -193,17 +202,23 @@ class Retention:
         return deleted
 
     def _by_age(self, now_unix_nano: int) -> Iterator[tuple[str, _Due]]:
+        for name, seconds, due in self._rules_by_age():
+            end = self._end(name, seconds, now_unix_nano)
+            if end is not None:
+                yield name, due._replace(end=end)
+                # At an end that was reached before, so that it need not be looked at by itself.
+                before = end - (_LONGEST_TIMES - 1) * seconds * _SECOND
+                yield name, due._replace(end=before, spares_running=False)
+
+    def _rules_by_age(self) -> Iterator[tuple[str, int, _Due]]:
         services, general = self._rules.services, self._rules.age_seconds
         for service, seconds in services.items():
-            end = self._end(service, seconds, now_unix_nano)
-            if end is not None:
-                values = {"service": service}
-                yield service, _Due(end, "service_name = $service", values, is_general=False)
-        end = None if general is None else self._end("", general, now_unix_nano)
-        if end is not None and services:
-            yield "", _Due(end, _OTHER_SERVICES, {"services": list(services)})
-        elif end is not None:
-            yield "", _Due(end)
+            values = {"service": service}
+            yield service, seconds, _Due(0, "service_name = $service", values, is_general=False)
+        if general is not None and services:
+            yield "", general, _Due(0, _OTHER_SERVICES, {"services": list(services)})
+        elif general is not None:
+            yield "", general, _Due(0)
 
     def _end(self, name: str, seconds: int, now_unix_nano: int) -> int | None:
         """Return the time before which rows are due; None when that was done lately."""
@@ -218,17 +233,20 @@ class Retention:
             if live_bytes <= max_bytes or self._stopping.is_set():
                 return deleted
             share = 1 - _FILLED_SHARE * max_bytes / live_bytes
-            rows = self._delete(_Due(self._received(share)), now_unix_nano)
+            due = _Due(self._received(share))
+            rows = self._delete(due, now_unix_nano)
+            if not rows:
+                rows = self._delete(due._replace(spares_running=False), now_unix_nano)
+                _logger.warning(
+                    "retention: %d rows of traces that go on were deleted: --retain-bytes is %d "
+                    "MiB, and nothing else had arrived that early",
+                    rows,
+                    max_bytes >> 20,
+                )
             self._use_room_again()
             if not rows:
                 break
             deleted += rows
-        _logger.warning(
-            "retention: %d MiB are kept although --retain-bytes is %d MiB: the rest is of traces "
-            "that may be running",
-            self._store.live_bytes() >> 20,
-            max_bytes >> 20,
-        )
         return deleted
 
     def _received(self, share: float) -> int:
@@ -241,7 +259,7 @@ class Retention:
 
     def _delete(self, due: _Due, looked_unix_nano: int) -> int:
         with self._store.cursor() as cursor:
-            running = _running(cursor, due)
+            running = _running(cursor, due) if due.spares_running else []
             steps = list(_steps(cursor, due))
         deleted = 0
         for step in steps:
@@ -262,7 +280,7 @@ class Retention:
             table=step.table, first=step.first, last=step.last, condition=step.due.condition
         )
         values = dict(step.due.values)
-        if step.has_traces:
+        if step.has_traces and step.due.spares_running:
             statement += _OF_ENDED_TRACES.format(looked=looked_unix_nano)
             values["running"] = running
         self._store.mend()

@@ -7,35 +7,29 @@ between, the name leads to the old file or to the new one.
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
 
 import duckdb
 
+from otelchain_collector.damage import is_damage
 from otelchain_collector.database import STORAGE_VERSION, attached, first_line, quoted
+from otelchain_collector.drafts import draft_of
 from otelchain_collector.errors import StoreError
-
-#: Takes a table's name and some of its rows (a pyarrow.Table); returns as many rows instead.
-Change = Callable[[str, Any], Any]
-#: Hears how many rows are written, and how many there are.
-Progress = Callable[[int, int], None]
-
-_END: Final = 'SELECT coalesce(max(rowid) + 1, 0) FROM source."{table}"'
-_ROWS: Final = 'SELECT * FROM source."{table}" WHERE rowid >= {first} AND rowid < {end}'
-_INSERT: Final = 'INSERT INTO draft."{table}" BY NAME {rows}'
-_COUNT: Final = 'SELECT count(*) FROM {database}."{table}"'
-# A multiple of DuckDB's row groups (122,880), so that the new file has full ones.
-_ROWS_AT_A_TIME: Final = 122_880
-# Rows go through Python when they are changed: usually 3 KB each, but some have payloads.
-_CHANGED_AT_A_TIME: Final = 1_024
+from otelchain_collector.real_path import real_path
+from otelchain_collector.row_copies import Change, LeftOut, Progress, fill
 
 
 def _nobody(_: int, __: int) -> None:
     pass
 
 
-def rewrite(database: Path, change: Change | None = None, progress: Progress = _nobody) -> None:
+def rewrite(
+    database: Path,
+    change: Change | None = None,
+    progress: Progress = _nobody,
+    left_out: LeftOut | None = None,
+) -> None:
     """Replace a database that nothing has open by a new file with the same rows.
 
     Args:
@@ -43,16 +37,17 @@ def rewrite(database: Path, change: Change | None = None, progress: Progress = _
             has taken its name; mode and owner are kept.
         change: What becomes of the rows on the way; the old values are in no byte of the new file.
         progress: Called now and then.
+        left_out: Counts the rows that cannot be read, by table; None: they are an error.
 
     Raises:
         StoreError: It did not work; the file is as it was.
     """
-    database = database.resolve()
-    draft = database.with_name(f"{database.name}.rewriting")
+    database = real_path(database)
     with _translated(database), attached(database, read_only=False) as connection:
+        draft = draft_of(database)
         # Nothing may stay in a log that the new file would be given at its next start.
         connection.execute("CHECKPOINT source")
-        with _finished(connection, draft, change, progress):
+        with _finished(connection, draft, change, progress, left_out):
             _keep_access(database, draft)
             _remove_spilled(database)
             replace(draft, database)
@@ -69,24 +64,23 @@ def copy(database: Path, target: Path, progress: Progress = _nobody) -> None:
     Raises:
         StoreError: It did not work; there is no new file.
     """
-    draft = target.with_name(f"{target.name}.{os.getpid()}")
-    with (
-        _translated(database),
-        attached(database, read_only=True) as connection,
-        _finished(connection, draft, None, progress),
-    ):
-        replace(draft, target)
+    target = real_path(target)
+    with _translated(database), attached(database, read_only=True) as connection:
+        draft = draft_of(target)
+        with _finished(connection, draft, None, progress, None):
+            replace(draft, target)
 
 
 @contextlib.contextmanager
 def _finished(
-    connection: duckdb.DuckDBPyConnection, draft: Path, change: Change | None, progress: Progress
+    connection: duckdb.DuckDBPyConnection,
+    draft: Path,
+    change: Change | None,
+    progress: Progress,
+    left_out: LeftOut | None,
 ) -> Iterator[None]:
     """Write the draft; remove it when that, or what is then done with it, fails."""
     spilled = draft.with_name(f"{draft.name}.tmp")
-    # What a killed process left.
-    _remove(draft)
-    shutil.rmtree(spilled, ignore_errors=True)
     with _private():
         try:
             # By default it is .tmp in the working directory. DuckDB removes it at the end.
@@ -95,7 +89,7 @@ def _finished(
                 f"ATTACH '{quoted(draft)}' AS draft (STORAGE_VERSION '{STORAGE_VERSION}')"
             )
             connection.execute("COPY FROM DATABASE source TO draft (SCHEMA)")
-            _fill(connection, change, progress)
+            fill(connection, change, progress, left_out)
             connection.execute("DETACH draft")
             yield
         except BaseException:
@@ -103,42 +97,6 @@ def _finished(
                 connection.execute("DETACH DATABASE IF EXISTS draft")
             _remove(draft)
             raise
-
-
-def _fill(connection: duckdb.DuckDBPyConnection, change: Change | None, progress: Progress) -> None:
-    tables = _tables(connection)
-    counts = {table: _count(connection, "source", table) for table in tables}
-    whole, written = sum(counts.values()), 0
-    progress(0, whole)
-    for table in tables:
-        for rows in _copied(connection, table, change):
-            written += rows
-            progress(written, whole)
-        found = _count(connection, "draft", table)
-        if found != counts[table]:
-            raise StoreError(
-                f"the new file has {found} rows of {table} instead of {counts[table]}; "
-                "nothing was changed"
-            )
-    connection.execute("CHECKPOINT draft")
-
-
-def _copied(
-    connection: duckdb.DuckDBPyConnection, table: str, change: Change | None
-) -> Iterator[int]:
-    """Copy a table in the order of its rows; yield how many rows each piece had."""
-    [(end,)] = connection.execute(_END.format(table=table)).fetchall()
-    step = _ROWS_AT_A_TIME if change is None else _CHANGED_AT_A_TIME
-    for first in range(0, end, step):
-        rows = _ROWS.format(table=table, first=first, end=first + step)
-        if change is not None:
-            connection.register("changed", change(table, connection.sql(rows).to_arrow_table()))
-            rows = "SELECT * FROM changed"
-        [(inserted,)] = connection.execute(_INSERT.format(table=table, rows=rows)).fetchall()
-        if change is not None and (first + step) % _ROWS_AT_A_TIME == 0:
-            # Small pieces go through the log, which would grow as large as the table.
-            connection.execute("CHECKPOINT draft")
-        yield int(inserted)
 
 
 def replace(draft: Path, target: Path) -> None:
@@ -164,26 +122,19 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    found = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'source' AND NOT internal "
-        "ORDER BY table_name"
-    ).fetchall()
-    return [str(table) for (table,) in found]
-
-
-def _count(connection: duckdb.DuckDBPyConnection, database: str, table: str) -> int:
-    count = _COUNT.format(database=database, table=table)
-    [(rows,)] = connection.execute(count).fetchall()
-    return int(rows)
-
-
 @contextlib.contextmanager
 def _translated(database: Path) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, OSError) as error:
-        raise StoreError(f"cannot write {database} anew: {first_line(error)}") from error
+        how = (
+            "; a part of the file is damaged: 'otelchain doctor --read-all' says which rows, and "
+            "'otelchain compact --leave-out-damaged' writes a file without them"
+        )
+        raise StoreError(
+            f"cannot write {database} anew: {first_line(error)}"
+            f"{how if is_damage(str(error)) else ''}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import duckdb
 
 from otelchain_collector import wal
 from otelchain_collector.errors import StoreError
+from otelchain_collector.real_path import real_path
 
 try:
     import fcntl
@@ -55,12 +56,16 @@ class LogLoss(NamedTuple):
 
 def log_of(database: Path) -> Path:
     """Return the path of the write-ahead log; it need not exist."""
+    database = real_path(database)
     return database.with_name(database.name + ".wal")
 
 
 def logs_laid_aside(database: Path) -> list[Path]:
     """Return the copies of damaged logs beside a database, oldest first."""
-    return sorted(database.absolute().parent.glob(f"{database.name}.wal.damaged-*"))
+    # Beside the link is where older versions have put them.
+    places = dict.fromkeys((database.absolute(), real_path(database).absolute()))
+    found = (place.parent.glob(f"{place.name}.wal.damaged-*") for place in places)
+    return [log for logs in found for log in sorted(logs)]
 
 
 def open_salvaged(database: Path, connect: Callable[[], Opened]) -> tuple[Opened, list[LogLoss]]:

@@ -31,6 +31,7 @@ from otelchain_collector.limits import FULL, http_protocol
 from otelchain_collector.memory_limit import MemoryLimit, MemoryPlan, memory_plan
 from otelchain_collector.metrics import HttpMetrics, Metrics
 from otelchain_collector.readers import Readers
+from otelchain_collector.real_path import real_path
 from otelchain_collector.receive_grpc import GrpcReceiver
 from otelchain_collector.receive_http import application
 from otelchain_collector.redaction.stage import Redaction
@@ -331,8 +332,9 @@ def _published(
 ) -> Iterator[None]:
     """Tell other processes, and whoever started this one, where it answers."""
     scheme = "http" if doors.tls is None else "https"
+    database = real_path(settings.database)
     reached = Discovery(os.getpid(), str(_reached(http)), str(_reached(grpc)), __version__, scheme)
-    discovery.write(settings.database, reached)
+    discovery.write(database, reached)
     try:
         sys.stdout.write(
             f"otelchain collector ready: database={settings.database} grpc={grpc} http={http}\n"
@@ -340,7 +342,7 @@ def _published(
         sys.stdout.flush()
         yield
     finally:
-        discovery.remove(settings.database)
+        discovery.remove(database)
 
 
 def _reached(address: Address) -> Address:

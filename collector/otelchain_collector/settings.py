@@ -128,14 +128,16 @@ class CollectorSettings:
         "--retain-age",
         "OTELCHAIN_COLLECTOR_RETAIN_AGE",
         "How long everything is kept after its arrival, such as 30d or 12h; without it, for ever. "
-        "A trace is kept whole while anything of it arrives.",
+        "A trace is kept whole while anything of it arrives, but nothing for more than twice the "
+        "time.",
     )
     retain_bytes: int | None = _setting(
         None,
         "size",
         "--retain-bytes",
         "OTELCHAIN_COLLECTOR_RETAIN_BYTES",
-        "How much is kept, such as 20GB: beyond it, what arrived first is deleted.",
+        "How much is kept, such as 20GB: beyond it, what arrived first is deleted; traces "
+        "that go on come last.",
     )
     retain: tuple[str, ...] = _setting(
         (),

@@ -1,12 +1,17 @@
-"""GET /snapshot: the database as it is now, while the collector goes on collecting.
+"""/snapshot: the database as it is now, while the collector goes on collecting.
 
 What a checkpoint has written stays as it is until the next one: commits go into the log. So the
 writer makes a checkpoint and then none until the file has been sent; a header that has changed in
 the end says that it had to.
+
+GET sends the file. Whoever did not get it whole, because the log grew too large meanwhile, POSTs
+the checksums of the blocks that have arrived, and gets those that are others now. Each round is
+shorter than the one before, so that it ends also under load that goes on.
 """
 
 import asyncio
 import logging
+import struct
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Final
 
@@ -26,6 +31,17 @@ _PIECE_BYTES: Final = 1024 * 1024
 # Offset and size of the two headers that checkpoints write in turn, each with its number.
 _HEADERS: Final = (4096, 8192)
 
+#: Where the blocks of the file begin, behind the headers, and how large they are.
+BLOCKS_START: Final = 12_288
+BLOCK_BYTES: Final = 262_144
+#: Each block begins with its checksum.
+CHECKSUM_BYTES: Final = 8
+#: Before each piece: where it stands in the file, and how long it is. A piece of no bytes stands
+#: at the end of the file, and is the last one.
+FRAME: Final = struct.Struct("<QI")
+_BLOCKS_AT_A_TIME: Final = 64
+_MOST_CHECKSUMS_BYTES: Final = 2**40 // BLOCK_BYTES * CHECKSUM_BYTES
+
 _logger = logging.getLogger(__name__)
 
 
@@ -36,7 +52,7 @@ class SnapshotSpoiledError(Exception):
 def route(writer: Writer, store: Store, allowed_hosts: Collection[str]) -> Route:
     """Return the route; ``allowed_hosts`` as in hosts.py."""
     snapshots = _Snapshots(writer, store, AllowedHosts(allowed_hosts))
-    return Route("/snapshot", snapshots.send, methods=["GET"])
+    return Route("/snapshot", snapshots.send, methods=["GET", "POST"])
 
 
 class _Snapshots:
@@ -46,13 +62,18 @@ class _Snapshots:
     async def send(self, request: Request) -> Response:
         try:
             self._hosts.check(request)
+            known = await _checksums(request)
             size = await asyncio.wrap_future(self._writer.between_commits(self._begin))
         except WrongHostError as error:
             return Response(orjson.dumps({"error": str(error)}), 400, media_type="application/json")
+        except ValueError as error:
+            return Response(orjson.dumps({"error": str(error)}), 413, media_type="application/json")
         except StoreUnavailableError as error:
             again = {"retry-after": str(RETRY_AFTER_SECONDS)}
             text = orjson.dumps({"error": f"no snapshot now: {error}"})
             return Response(text, 503, again, media_type="application/json")
+        if request.method == "POST":
+            return _Sending(self._frames(size, known), self._end, {})
         headers = {"content-length": str(size)}
         return _Sending(self._pieces(size), self._end, headers)
 
@@ -73,13 +94,50 @@ class _Snapshots:
         for position in range(0, size, _PIECE_BYTES):
             piece = await self._read(position, min(_PIECE_BYTES, size - position))
             # The last piece goes only when all of them belong together.
-            if position + len(piece) >= size and headers != await self._read(*_HEADERS):
-                _logger.warning("a snapshot failed: a checkpoint had to be made before it was sent")
-                raise SnapshotSpoiledError
+            if position + len(piece) >= size:
+                await self._check(headers)
             yield piece
+
+    async def _frames(self, size: int, known: bytes) -> AsyncIterator[bytes]:
+        """Yield the blocks whose checksums are not the known ones, then the headers, then the end.
+
+        Without the headers, which come last, what was sent is no database.
+        """
+        headers = await self._read(*_HEADERS)
+        step = BLOCK_BYTES * _BLOCKS_AT_A_TIME
+        for position in range(BLOCKS_START, size, step):
+            end = min(size, position + step)
+            yield await asyncio.to_thread(self._changed, position, end, known)
+        first = await self._read(0, BLOCKS_START)
+        await self._check(headers)
+        yield FRAME.pack(0, len(first)) + first + FRAME.pack(size, 0)
+
+    def _changed(self, first: int, end: int, known: bytes) -> bytes:
+        frames = bytearray()
+        for position in range(first, end, BLOCK_BYTES):
+            place = (position - BLOCKS_START) // BLOCK_BYTES * CHECKSUM_BYTES
+            checksum = self._store.read_file(position, CHECKSUM_BYTES)
+            if checksum != known[place : place + CHECKSUM_BYTES]:
+                block = self._store.read_file(position, min(BLOCK_BYTES, end - position))
+                frames += FRAME.pack(position, len(block)) + block
+        return bytes(frames)
+
+    async def _check(self, headers: bytes) -> None:
+        if headers != await self._read(*_HEADERS):
+            _logger.warning("a checkpoint had to be made before a snapshot was sent")
+            raise SnapshotSpoiledError
 
     async def _read(self, offset: int, size: int) -> bytes:
         return await asyncio.to_thread(self._store.read_file, offset, size)
+
+
+async def _checksums(request: Request) -> bytes:
+    known = bytearray()
+    async for piece in request.stream():
+        known += piece
+        if len(known) > _MOST_CHECKSUMS_BYTES:
+            raise ValueError("more checksums than a file of 1 TiB has blocks")
+    return bytes(known)
 
 
 class _Sending(StreamingResponse):

@@ -11,25 +11,33 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from otelchain_collector import findings_table
-from otelchain_collector.database import DEFAULT_MEMORY_LIMIT_BYTES, connect, first_line
+from otelchain_collector.damage import is_damage
+from otelchain_collector.database import (
+    DEFAULT_MEMORY_LIMIT_BYTES,
+    PATIENCE_SECONDS,
+    connect,
+    first_line,
+)
 from otelchain_collector.errors import (
+    DamagedFileError,
     RowsRefusedError,
     SchemaTooNewError,
     StoreError,
     StoreUnavailableError,
 )
 from otelchain_collector.guard import guard
-from otelchain_collector.identified import IdentifiedRecords
+from otelchain_collector.identified import IdentifiedRecords, Range
 from otelchain_collector.pending import PendingSpans
+from otelchain_collector.real_path import real_path
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
 from otelchain_collector.salvage import LogLoss, log_of
@@ -69,6 +77,8 @@ ANTI JOIN (
     WHERE start_time_unix_nano BETWEEN {first} AND {last}
 ) AS stored USING (trace_id, span_id, start_time_unix_nano)
 """
+# Times at which nothing is stored, so that no block is read.
+_NOWHERE: Final = (2**63 - 1, -1)
 _MEMORY = "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
 # The other tags are copies of what is in the file, and rows that no checkpoint has moved into it;
 # DuckDB drops or spills them when it needs the room.
@@ -129,11 +139,13 @@ class Store:
         self._descriptor: int | None = None
         #: What the log has lost, as far as this process has found it.
         self.log_losses: list[LogLoss] = []
+        #: What a commit has met last that cannot be read; None for nothing.
+        self.damage: str | None = None
         #: How often the file was opened again.
         self.reopened = 0
         #: How many checkpoints have begun, each opening of the file counted as one.
         self.checkpoints = 0
-        self._open()
+        self._open(PATIENCE_SECONDS)
 
     @classmethod
     def open(
@@ -151,12 +163,13 @@ class Store:
         Raises:
             StoreError: The file cannot be used; the text names it, the reason and the remedy.
         """
-        database = None if path == ":memory:" else Path(path)
+        # Resolved once, so that a link which is laid elsewhere meanwhile leads nobody astray.
+        database = None if path == ":memory:" else real_path(Path(path))
         return cls(database, memory_limit_bytes or DEFAULT_MEMORY_LIMIT_BYTES)
 
-    def _open(self) -> None:
+    def _open(self, patience_seconds: float = 0.0) -> None:
         self.checkpoints += 1
-        connection, losses = connect(self._database, self._memory_limit_bytes)
+        connection, losses = connect(self._database, self._memory_limit_bytes, patience_seconds)
         try:
             migrate(connection)
             for loss in losses:
@@ -229,7 +242,8 @@ class Store:
         if isinstance(error, INVALIDATING) or _INVALIDATED in str(error):
             with self._lock:
                 self._is_open = False
-        return StoreUnavailableError(f"{doing}{first_line(error)}")
+        kind = DamagedFileError if is_damage(str(error)) else StoreUnavailableError
+        return kind(f"{doing}{first_line(error)}")
 
     def insert(self, rows: Spans, findings: Sequence[Finding] = ()) -> Inserted:
         """Commit spans; those that are stored already are left out, and none is pending any more.
@@ -245,13 +259,17 @@ class Store:
         spans, keys = self._fresh(rows)
         if not keys:
             return Inserted(0, len(rows))
+
+        def write(first: int, last: int) -> int:
+            statements = [_INSERT_SPANS.format(first=first, last=last)]
+            deletion = self._pending.deletion(first, last)
+            if deletion is not None:
+                statements.append(deletion)
+            of_findings = findings_table.of_spans(first, last)
+            return self._write(spans, *statements, findings=findings, of_findings=of_findings)
+
         first, last = _start_times(spans)
-        statements = [_INSERT_SPANS.format(first=first, last=last)]
-        deletion = self._pending.deletion(first, last)
-        if deletion is not None:
-            statements.append(deletion)
-        of_findings = findings_table.of_spans(first, last)
-        stored = self._write(spans, *statements, findings=findings, of_findings=of_findings)
+        stored = self._looking(lambda: write(first, last), lambda: write(*_NOWHERE))
         self._remember(keys)
         return Inserted(stored, len(rows) - stored)
 
@@ -269,10 +287,14 @@ class Store:
         spans, keys = self._fresh(rows)
         if not keys:
             return Inserted(0, len(rows))
+
+        def write(first: int, last: int) -> int:
+            insertion = self._pending.insertion(first, last)
+            of_findings = findings_table.of_spans(first, last, pending=True)
+            return self._write(spans, insertion, findings=findings, of_findings=of_findings)
+
         first, last = _start_times(spans)
-        insertion = self._pending.insertion(first, last)
-        of_findings = findings_table.of_spans(first, last, pending=True)
-        stored = self._write(spans, insertion, findings=findings, of_findings=of_findings)
+        stored = self._looking(lambda: write(first, last), lambda: write(*_NOWHERE))
         self._pending.added(stored, first, last)
         return Inserted(stored, len(rows) - stored)
 
@@ -314,15 +336,34 @@ class Store:
         fresh = records.fresh(rows)
         if not fresh:
             return Inserted(0, len(rows))
-        of_findings = findings_table.of_identified(records.stored(fresh))
-        stored = self._write(
-            _table(fresh, columns),
-            records.insertion(fresh),
-            findings=findings,
-            of_findings=of_findings,
-        )
+        table = _table(fresh, columns)
+
+        def write(ranges: Sequence[Range]) -> int:
+            of_findings = findings_table.of_identified(records.stored(ranges))
+            insertion = records.insertion(ranges)
+            return self._write(table, insertion, findings=findings, of_findings=of_findings)
+
+        ranges = records.ranges(fresh)
+        stored = self._looking(lambda: write(ranges), lambda: write([_NOWHERE]))
         records.remember(fresh)
         return Inserted(stored, len(rows) - stored)
+
+    def _looking(self, write: Callable[[], int], write_unseen: Callable[[], int]) -> int:
+        """Write what is not stored yet; where that cannot be read, write all that is there.
+
+        What is stored in a damaged block cannot be read by anybody else either.
+        """
+        try:
+            return write()
+        except DamagedFileError as error:
+            if str(error) != self.damage:
+                _logger.error(
+                    "a part of the file is damaged; resends of what is stored there are stored "
+                    "again: %s; 'otelchain doctor --read-all' says which rows it has cost",
+                    error,
+                )
+            self.damage = str(error)
+            return write_unseen()
 
     def reject(self, rows: Sequence[RejectedRecord], findings: Sequence[Finding] = ()) -> None:
         """Commit the notes on records that cannot be stored.

@@ -48,9 +48,9 @@ def _print_report(report: "Report", format_name: str) -> None:
 
 
 def _warn_of_damaged_logs(database: Path) -> None:
-    from otelchain_collector.redaction.rewrite import damaged_logs
+    from otelchain_collector.salvage import logs_laid_aside
 
-    for log in damaged_logs(database):
+    for log in logs_laid_aside(database):
         click.echo(
             f"not looked at: {log}, a damaged log, which may hold any of it too; delete it when it "
             "is of no use any more",

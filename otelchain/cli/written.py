@@ -1,6 +1,5 @@
 """An answer → a file, which is there whole or not at all."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 from otelchain.errors import OtelchainError
 from otelchain.reading.frames import table
 from otelchain_collector.answers import Answer, ArrowAnswer, Column
+from otelchain_collector.drafts import draft_of
 from otelchain_collector.json_values import json_rows
 
 
@@ -49,11 +49,11 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _write(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    # Beside the file, since a name can be taken over only on the same disk.
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    if file.exists() and not file.is_file():
-        part = file  # a pipe or a device, which nothing can take the place of
+    # A pipe or a device, which nothing can take the place of, is written to as it is.
+    is_special = file.exists() and not file.is_file()
     try:
+        # Beside the file, since a name can be taken over only on the same disk.
+        part = file if is_special else draft_of(file)
         try:
             with part.open("wb") as stream:
                 write(stream)

@@ -4,11 +4,11 @@ import contextlib
 import gzip
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from otelchain_collector.drafts import draft_of
 from otelchain_collector.exchange.pages import ExportError
 
 
@@ -30,10 +30,10 @@ def target(path: Path | None) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     try:
-        number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+        draft = draft_of(path)
+        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise ExportError(f"cannot write {path}: {error.strerror}") from error
-    draft = Path(name)
     try:
         with open(number, "wb") as stream:  # noqa: PTH123 - a descriptor
             if path.suffix == ".gz":

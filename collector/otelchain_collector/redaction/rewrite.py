@@ -15,14 +15,16 @@ import pyarrow as pa
 from otelchain_collector import rewrite as copying
 from otelchain_collector.database import attached
 from otelchain_collector.errors import StoreError
+from otelchain_collector.real_path import real_path
 from otelchain_collector.redaction.report import Report
 from otelchain_collector.redaction.scan import COLUMNS, text_columns
 from otelchain_collector.redaction.stored import StoredColumn, StoredRedaction
+from otelchain_collector.row_copies import Progress
 from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import create, version_of
 
 
-def rewrite(database: Path, redaction: StoredRedaction, progress: copying.Progress) -> Report:
+def rewrite(database: Path, redaction: StoredRedaction, progress: Progress) -> Report:
     """Rewrite a database; report what was replaced.
 
     Raises:
@@ -40,15 +42,8 @@ def rewrite(database: Path, redaction: StoredRedaction, progress: copying.Progre
     return report
 
 
-def damaged_logs(database: Path) -> list[Path]:
-    """Return the damaged logs beside a database, which hold text that no policy has seen."""
-    # They stand beside the name that the collector was given, be it a link or the file.
-    places = dict.fromkeys((database.absolute(), database.resolve()))
-    return [log for place in places for log in logs_laid_aside(place)]
-
-
 def _refuse_damaged_logs(database: Path) -> None:
-    logs = damaged_logs(database)
+    logs = logs_laid_aside(database)
     if logs:
         raise StoreError(
             f"{database} was not rewritten: {', '.join(map(str, logs))} would keep what is taken "
@@ -76,7 +71,7 @@ def _columns(connection: duckdb.DuckDBPyConnection) -> list[StoredColumn]:
 
 
 def _check_space(database: Path) -> None:
-    folder = database.resolve().parent
+    folder = real_path(database).absolute().parent
     needed, free = database.stat().st_size, shutil.disk_usage(folder).free
     if free < needed:
         raise StoreError(

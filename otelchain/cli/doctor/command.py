@@ -15,9 +15,16 @@ from otelchain.cli.place import PLACE, Place
 _SIGNS: Final = {"ok": "ok     ", "note": "note   ", "warning": "WARNING", "error": "ERROR  "}
 
 
+_READ_ALL: Final = click.Option(
+    ["--read-all"],
+    is_flag=True,
+    help="Also read every row, to find damaged parts of the file; it takes as long as a copy.",
+)
+
+
 @click.command("doctor")
-@with_options(format_option(("text", "json")), *PLACE)
-def doctor_command(format_name: str, **place: Any) -> None:
+@with_options(format_option(("text", "json")), _READ_ALL, *PLACE)
+def doctor_command(format_name: str, read_all: bool, **place: Any) -> None:
     """Find out why spans do not arrive, or answers do not come.
 
     Looks at the variables of this shell, so run it where the application runs: settings, where the
@@ -27,10 +34,11 @@ def doctor_command(format_name: str, **place: Any) -> None:
     \b
     Example:
       otelchain doctor
+      otelchain doctor --read-all --database traces.duckdb
       otelchain doctor --format json | jq '.[] | select(.level == "error")'
     """  # noqa: D301 - click reads the character \b
     findings = []
-    for finding in _examine(Place(**place)):
+    for finding in _examine(Place(**place), read_all):
         findings.append(finding)
         if format_name == "text":
             # At once: a check that waits for an answer takes seconds.
@@ -41,7 +49,8 @@ def doctor_command(format_name: str, **place: Any) -> None:
         click.get_current_context().exit(1)
 
 
-def _examine(place: Place) -> Iterator[Finding]:
+def _examine(place: Place, read_all: bool) -> Iterator[Finding]:
+    from otelchain.cli.doctor.blocks import blocks
     from otelchain.cli.doctor.database import database
     from otelchain.cli.doctor.exporter import Exporter
     from otelchain.cli.doctor.numbers import numbers
@@ -64,6 +73,8 @@ def _examine(place: Place) -> Iterator[Finding]:
     yield from probe(exporter, place)
     yield retries(os.environ, exporter)
     yield from database(place, exporter)
+    if read_all:
+        yield from blocks(place)
 
 
 def _print(finding: Finding) -> None:

@@ -14,7 +14,9 @@ from otelchain.reading.connect import is_loopback, reason
 from otelchain.reading.remote import CollectorSource
 from otelchain.reading.source import FileSource, SourceError
 from otelchain_collector import discovery
+from otelchain_collector.drafts import abandoned
 from otelchain_collector.guard import QueryFailed
+from otelchain_collector.real_path import real_path
 from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import LATEST_VERSION
 
@@ -51,6 +53,13 @@ def _file(place: Place) -> Iterator[Finding]:
             f"chmod {700 if path.is_dir() else 600} {path}",
         )
     yield from _damage(path)
+    for left in abandoned(path):
+        yield Finding(
+            "file",
+            "warning",
+            f"{str(left)!r} was left by a command that was killed while it wrote",
+            "remove it; the next command that writes the file anew does so, too",
+        )
 
 
 def _damage(database: Path) -> Iterator[Finding]:
@@ -120,7 +129,7 @@ def _answers(place: Place) -> Iterator[Finding]:
 
 
 def _room(path: Path) -> Iterator[Finding]:
-    folder = path.absolute().parent
+    folder = real_path(path).absolute().parent
     if not folder.is_dir():
         yield Finding("disk", "error", f"the folder {folder} does not exist", "create it")
         return
