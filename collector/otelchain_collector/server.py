@@ -214,7 +214,7 @@ def _sql_processes(
         )
         return None
     leases = CheckpointLeases(writer, store)
-    return SqlProcesses(settings.database, leases, memory.limit_bytes)
+    return SqlProcesses(real_path(settings.database), leases, memory.limit_bytes)
 
 
 def _leave_behind() -> NoReturn:
