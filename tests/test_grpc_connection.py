@@ -119,6 +119,7 @@ def test_a_message_that_finds_no_room_is_refused_at_its_first_piece(
         stream_id = client.begin()
         client.send(stream_id, message(bytes(4 * MIB))[:100_000], end=False)
         answer = client.answer(stream_id)
+    wait_for_queue(collector, 0)
 
     assert answer["grpc-status"] == UNAVAILABLE
     # RFC 9113, 8.1: the rest need not be sent.

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceS
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from collector_process import RunningCollector, hold
+from collector_process import RunningCollector, hold, wait_for_queue
 from otlp_requests import body, replace_once, request, span, text
 
 MIB = 1024 * 1024
@@ -149,6 +149,8 @@ def test_a_full_queue_is_unavailable_with_the_delay_where_each_client_looks(
 ) -> None:
     with hold(collector, 8 * MIB - 1), hold(collector, 8 * MIB - 1):
         error = failure(channel, bytes(1 * MIB))
+    # The next test needs the room that these two give back.
+    wait_for_queue(collector, 0)
 
     assert error.code() == grpc.StatusCode.UNAVAILABLE
     trailing = dict(error.trailing_metadata())
