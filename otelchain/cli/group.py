@@ -11,7 +11,6 @@ import click
 
 from otelchain.errors import OtelchainError
 from otelchain.reading.extras import MissingExtraError, extra_of
-from otelchain_queries import QueryError
 
 # Exit codes of a shell for a program ended by SIGINT and by SIGPIPE.
 _INTERRUPTED: Final = 130
@@ -76,7 +75,7 @@ def _exit_with(run: Callable[[], Any]) -> NoReturn:
         sys.exit(_INTERRUPTED)
     except click.ClickException as error:
         _fail(error.format_message())
-    except (OtelchainError, QueryError) as error:
+    except OtelchainError as error:
         _fail(str(error))
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -9,7 +9,6 @@ import otelchain_queries
 from otelchain.cli.place import Place
 from otelchain.errors import OtelchainError
 from otelchain.reading.visible import visible
-from otelchain_queries import QueryError
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[str]
@@ -38,7 +37,7 @@ class TraceId(_ParamType):
         """Return the traces whose id begins so; none when nobody can be asked."""
         try:
             rows = _newest(Place.of_context(ctx.params))
-        except (OtelchainError, QueryError, ModuleNotFoundError):
+        except (OtelchainError, ModuleNotFoundError):
             rows = []
         found = [
             CompletionItem(row[0], help=visible(" ".join(str(value) for value in row[1:])))

@@ -77,9 +77,9 @@ def open(  # noqa: A001 - read as otelchain.open("otelchain.duckdb")
 class Traces:
     """What was collected; made by `otelchain.open`.
 
-    Every method asks anew, so it sees what has arrived by then. All raise `OtelchainError` when the
-    file or the collector cannot be asked, ``otelchain_queries.QueryError`` for a name or parameter
-    that is not there, and ``otelchain_collector.answers.QueryFailed`` for what cannot be answered.
+    Every method asks anew, so it sees what has arrived by then. Whatever cannot be asked or
+    answered is an `OtelchainError`: ``otelchain_queries.QueryError`` for a name or parameter that
+    is not there, ``otelchain_collector.answers.QueryFailed`` for a question that is wrong.
 
     Args:
         place: Where to ask.
