@@ -13,8 +13,9 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.errors import CollectorError, StoreUnavailableError
-from otelchain_collector.guard import QueryFailed, one_line
+from otelchain_collector.guard import one_line
 from otelchain_collector.memory_guard import Guarded, MemoryGuard
 from otelchain_collector.store import INVALIDATING, Store
 

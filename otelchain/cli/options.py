@@ -44,6 +44,15 @@ QUERIES_DIR: Final = click.Option(
 )
 
 
+COLOR: Final = click.Option(
+    ["--color"],
+    type=click.Choice(("auto", "always", "never"), case_sensitive=False),
+    default="auto",
+    show_default="auto: on a terminal, unless NO_COLOR is set",
+    help="Whether tables and trees are coloured.",
+)
+
+
 def format_option(formats: tuple[str, ...] = FORMATS) -> click.Option:
     """Return ``--format``; the first format is the default."""
     return click.Option(

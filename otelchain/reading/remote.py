@@ -2,7 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
@@ -12,8 +13,8 @@ from urllib.request import Request
 import otelchain_queries
 from otelchain.reading.connect import address, opener, reason, token
 from otelchain.reading.place import Place
-from otelchain.reading.source import SourceError
-from otelchain_collector.answers import (
+from otelchain.reading.source import Source, SourceError
+from otelchain_collector.answer import (
     DEFAULT_MAX_SECONDS,
     MAX_ROWS,
     Answer,
@@ -68,6 +69,11 @@ class CollectorSource:
         """Raise `SourceError` when nobody answers at the address."""
         if (silence := self.silence()) is not None:
             raise SourceError(self._unreachable(silence))
+
+    @contextmanager
+    def held(self) -> Iterator[Source]:
+        """Give itself: nothing stays open."""
+        yield self
 
     def query(self, query: Query, values: Mapping[str, str]) -> Answer:
         """Answer a named query.

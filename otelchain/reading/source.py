@@ -2,13 +2,13 @@
 
 The same question gives the same `Answer` either way. DuckDB lets nobody read a file that another
 process writes, and lets no writer open a file that is being read: so a collector is asked when one
-runs, and the file is held open only while it answers.
+runs, and the file is open only while it answers, or for the questions of one command (`held`).
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -44,6 +44,10 @@ class Source(Protocol):
 
     def check(self) -> None:
         """Raise `SourceError` when it is plain that nothing can be asked here."""
+        ...
+
+    def held(self) -> "AbstractContextManager[Source]":
+        """Give the same to be asked several times, opened once."""
         ...
 
     def query_arrow(self, query: "Query", values: Mapping[str, str]) -> "ArrowAnswer":
@@ -92,6 +96,21 @@ class FileSource:
         self._database = database
         self._collector = collector
         self._silence = silence
+        self._open: duckdb.DuckDBPyConnection | None = None
+
+    @contextmanager
+    def held(self) -> "Iterator[Source]":
+        """Open the file once for all questions in the block.
+
+        Raises:
+            SourceError: The file is missing, locked, or not one that this version can read.
+        """
+        with self._opened() as connection:
+            self._open = connection
+            try:
+                yield self
+            finally:
+                self._open = None
 
     def query(self, query: "Query", values: Mapping[str, str]) -> "Answer":
         """Answer a named query.
@@ -135,6 +154,9 @@ class FileSource:
 
     @contextmanager
     def _opened(self) -> Iterator["duckdb.DuckDBPyConnection"]:
+        if self._open is not None:
+            yield self._open
+            return
         connection = self._connect()
         try:
             _check_schema(connection, self._database)

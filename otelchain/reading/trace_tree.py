@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from otelchain.errors import OtelchainError
 from otelchain.reading.run_line import Run, facts
 from otelchain.reading.run_tree import heading, tree_text
 from otelchain.reading.screen import unlimited
@@ -30,17 +29,6 @@ _COLOURS: Final = {
 }
 # Bars in tenths of a percent of their column.
 _PARTS: Final = 1_000
-
-
-class UnknownTraceError(OtelchainError):
-    """No stored trace has that id."""
-
-    def __init__(self, trace_id: str) -> None:
-        if trace_id == "last":
-            text = "there are no traces yet; trace an application, or see one with: otelchain demo"
-        else:
-            text = f"no trace has an id that begins with {trace_id!r}; list them: otelchain traces"
-        super().__init__(text)
 
 
 class TraceTree:

@@ -12,6 +12,7 @@ from otelchain.reading.parameters import parameter_texts
 from otelchain.reading.place import DEFAULT_DATABASE, Place
 from otelchain.reading.runs_question import runs_question
 from otelchain.reading.source import open_source
+from otelchain.reading.whole_id import UnknownTraceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +190,7 @@ class Traces:
             UnknownTraceError: No trace has that id.
         """
         from otelchain.reading.frames import table
-        from otelchain.reading.trace_tree import TraceTree, UnknownTraceError
+        from otelchain.reading.trace_tree import TraceTree
 
         query = self._named("trace")
         rows = table(open_source(self._place).query_arrow(query, {"trace_id": trace_id}))
