@@ -46,6 +46,25 @@ def _database(tmp_path: Path) -> Path:
         (["query", "slow-tool"], "no query is named 'slow-tool'; did you mean 'slow-tools'?"),
         (["query", "xyzzy"], "no query is named 'xyzzy'; 'otelchain query --help' lists them"),
         (["--nope"], "No such option"),
+        (
+            ["--database", "x.duckdb", "show", "last"],
+            (
+                "write --database after the name of a command, as in 'otelchain show --database …'; "
+                "'otelchain --help' lists the names"
+            ),
+        ),
+        (
+            ["query", "--database", "x.duckdb"],
+            (
+                "write --database after the name of a query, as in 'otelchain query agent-loops "
+                "--database …'; 'otelchain query --help' lists the names"
+            ),
+        ),
+        (["query", "--since", "1d", "slow-tools"], "write --since after the name of a query, as i"),
+        (["query", "--nope"], "No such option '--nope'"),
+        (["query", "redact"], "no query is named 'redact'; did you mean 'redaction-findings'?"),
+        (["query", "slow-tools", "--min-duraton", "1s"], "No such option '--min-duraton'. Did you"),
+        (["query", "slow-tools", "--trace-id", "ab"], "no trace has an id that begins with 'ab'"),
         (["query", "slow-tools", "--nope"], "No such option"),
         (["show"], "Missing argument 'TRACE_ID|last'."),
         (["sql"], "Missing argument 'STATEMENT'."),
@@ -54,6 +73,7 @@ def _database(tmp_path: Path) -> Path:
             "Invalid value for '--since': 'someday' is not a time; examples: 24h, 7d, 1h30m, yest",
         ),
         (["query", "traces", "--limit", "x"], "Invalid value for '--limit': 'x' is not a valid"),
+        (["query", "traces", "--limit", "100001"], "Invalid value for '--limit': 100001 is not"),
         (["query", "traces", "--limit", "-1"], "Invalid value for '--limit': -1 is not in the"),
         (["query", "traces", "--format", "xml"], "Invalid value for '--format': 'xml' is not one"),
         (["sql", "SELECT 1", "--limit", "100001"], "Invalid value for '--limit': 100001 is not"),

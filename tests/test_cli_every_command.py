@@ -14,7 +14,7 @@ import collector_process
 from collector_process import RunningCollector
 from otelchain.cli import cli
 from otelchain.cli.options import FORMATS
-from stored_runs import asked, make_store
+from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
 SHOWING = {"--format", "--output", "--color", "--no-pager", "--fail-on-rows", "--fail-if"}
 
@@ -40,6 +40,7 @@ STREAMS = {"tail": {"text", "jsonl", "json", "csv", "markdown"}}
 # To be asked again and again it takes a store that changes.
 NOT_WATCHED = {"doctor", "query", "query check", "redact apply", "redact check", "redact test"}
 
+OTHER = "4bf01111111111111111111111111111"
 QUERY = """\
 -- title: T
 -- description: D
@@ -75,6 +76,11 @@ def formats(name: str) -> set[str]:
         if "--format" in param.opts and isinstance(param.type, click.Choice):
             return set(param.type.choices)
     return set()
+
+
+def trace_parameters(command: click.Command) -> list[click.Parameter]:
+    """Return what names a trace: one or none."""
+    return [param for param in command.params if param.name in {"trace", "trace_id"}]
 
 
 @pytest.mark.parametrize("name", PRINTING)
@@ -170,6 +176,35 @@ def test_it_says_the_same_of_a_collector_as_of_the_file(
 
     assert from_collector.stdout == from_file.stdout
     assert from_collector.returncode == from_file.returncode == 0
+
+
+TAKES_A_TRACE = {name: command for name, command in EVERY.items() if trace_parameters(command)}
+
+
+@pytest.fixture(name="two_traces", scope="module")
+def _two_traces(tmp_path_factory: pytest.TempPathFactory) -> str:
+    other = run(9, None, "other", "chain", trace_id=OTHER)
+    path = tmp_path_factory.mktemp("two") / "otelchain.duckdb"
+    return str(make_store(path, [*SUPPORT_RUNS, other]))
+
+
+@pytest.mark.parametrize("name", TAKES_A_TRACE)
+def test_the_beginning_of_an_id_is_enough_and_an_ambiguous_one_lists_what_it_may_mean(
+    name: str, two_traces: str, tmp_path: Path
+) -> None:
+    def line(trace_id: str) -> list[str]:
+        (param,) = trace_parameters(TAKES_A_TRACE[name])
+        given = [trace_id] if isinstance(param, click.Argument) else [f"{param.opts[0]}={trace_id}"]
+        folder = ["-o", str(tmp_path)] if name == "export parquet" else []
+        return [*name.split(), *given, "--database", two_traces, *folder]
+
+    whole, short = asked(*line(TRACE)), asked(*line(TRACE[:3] + "9"))
+    ambiguous = asked(*line("4bf"))
+
+    assert whole.returncode == 0
+    assert short.stdout == whole.stdout
+    assert ambiguous.returncode == 2
+    assert f"{OTHER}, {TRACE}; give more digits" in ambiguous.stderr.decode()
 
 
 @pytest.fixture(name="endpoint", scope="module")

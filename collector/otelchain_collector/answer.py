@@ -14,6 +14,8 @@ JSONValue: TypeAlias = bool | int | float | str | list["JSONValue"] | dict[str, 
 
 # The most rows that one answer may have: it is held in memory, here and by the reader.
 MAX_ROWS: Final = 100_000
+#: How the refusal of an answer begins that takes too many bytes.
+TOO_LARGE: Final = "the answer is larger than"
 DEFAULT_MAX_SECONDS: Final = 30.0
 
 

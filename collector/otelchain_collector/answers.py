@@ -15,6 +15,7 @@ import pyarrow as pa
 from otelchain_collector.answer import (
     DEFAULT_MAX_SECONDS,
     MAX_ROWS,
+    TOO_LARGE,
     Answer,
     ArrowAnswer,
     Column,
@@ -103,7 +104,7 @@ def _bounded(
         size_bytes += batch.nbytes
         if size_bytes > MAX_ANSWER_BYTES:
             raise QueryFailed(
-                f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
+                f"{TOO_LARGE} {MAX_ANSWER_BYTES >> 20} MiB; "
                 "ask for fewer rows or leave out long columns"
             )
         hold(batch.nbytes)

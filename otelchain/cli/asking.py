@@ -53,9 +53,11 @@ class Question:
 
 def named(query: "Query", values: Callable[[], Mapping[str, str]]) -> Question:
     """Return a named query as a question; the values are taken anew whenever it is asked."""
+    from otelchain.reading.whole_id import with_whole_id
+
     return Question(
-        lambda source: source.query(query, values()),
-        lambda source: source.query_arrow(query, values()),
+        lambda source: source.query(query, with_whole_id(source, query, values())),
+        lambda source: source.query_arrow(query, with_whole_id(source, query, values())),
     )
 
 

@@ -8,6 +8,7 @@ from otelchain.cli.asking import Asking, asking_options, named
 from otelchain.cli.times import Time
 from otelchain.cli.trace_id import TraceId
 from otelchain.reading.times import EXAMPLES
+from otelchain_collector.answer import MAX_ROWS
 from otelchain_queries import Param, Query
 
 # Parameters that many queries have, with what the command line says about them.
@@ -17,6 +18,8 @@ _TIMES: Final = {
     "after": ("the beginning", "Only what was received at or after this time."),
     "split": ("24 hours before the newest run", "Where the new side begins, with --by time."),
 }
+# Unlike the query itself, the command looks up the whole id.
+_ONE_TRACE: Final = "Only this trace: an id, the beginning of one, or last."
 
 
 def named_command(query: Query, name: str, example: str = "") -> click.Command:
@@ -55,13 +58,13 @@ def _option(param: Param) -> click.Option:
             type=TraceId(),
             default=param.default,
             show_default=bool(param.default),
-            metavar="TEXT",
-            help=param.help,
+            metavar="ID",
+            help=param.help if param.default else _ONE_TRACE,
         )
     if param.name == "limit":
         return click.Option(
             names,
-            type=click.IntRange(min=0),
+            type=click.IntRange(0, MAX_ROWS),
             default=int(param.default),
             show_default=True,
             help=param.help,

@@ -29,6 +29,22 @@ def parameter_texts(query: Query, values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def check_limit(what: str, limit: Any, most: int | None = None) -> None:
+    """Refuse what is no number of rows, or more than one answer has.
+
+    Raises:
+        ParameterError: It is.
+    """
+    if limit is None:
+        return
+    if type(limit) is not int or limit < 0:
+        raise ParameterError(f"{what}: limit must be a whole number, not {limit!r}")
+    if most is not None and limit > most:
+        raise ParameterError(
+            f"{what}: limit must be at most {most:,}; runs() takes any, and reads page by page"
+        )
+
+
 def time_text(name: str, value: Any) -> str:
     """Return a moment as UTC text.
 

@@ -1,6 +1,7 @@
 """What a user gives for a trace id → the id: its beginning, or ``last``, is enough everywhere."""
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import otelchain_queries
@@ -8,7 +9,10 @@ from otelchain.errors import OtelchainError
 
 if TYPE_CHECKING:
     from otelchain.reading.source import Source
+    from otelchain_queries import Query
 
+# The query that finds a trace takes less than an id itself; every other compares whole ids.
+_FINDS: Final = "trace"
 _WHOLE: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -37,9 +41,17 @@ def whole_trace_id(source: "Source", text: str) -> str:
     plain = text.strip().lower().replace("-", "")
     if not plain or _WHOLE.fullmatch(plain):
         return plain
-    query = otelchain_queries.load("trace")
+    query = otelchain_queries.load(_FINDS)
     answer = source.query(query, {"trace_id": text.strip(), "limit": "1"})
     if not answer.rows:
         raise UnknownTraceError(text)
     place = [column.name for column in answer.columns].index("trace_id")
     return str(answer.rows[0][place])
+
+
+def with_whole_id(source: "Source", query: "Query", values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of a query's parameters with the whole id of the trace; raises as above."""
+    found = dict(values)
+    if found.get("trace_id") and query.name != _FINDS:
+        found["trace_id"] = whole_trace_id(source, found["trace_id"])
+    return found
