@@ -49,8 +49,8 @@ def _database(tmp_path: Path) -> Path:
         (
             ["--database", "x.duckdb", "show", "last"],
             (
-                "write --database after the name of a command, as in 'otelchain show --database …'; "
-                "'otelchain --help' lists the names"
+                "write --database after the name of a command, as in 'otelchain show --database "
+                "…'; 'otelchain --help' lists the names"
             ),
         ),
         (

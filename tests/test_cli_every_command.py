@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import collector_process
 from collector_process import RunningCollector
 from otelchain.cli import cli
+from otelchain.cli.doctor.variables import own_settings
 from otelchain.cli.options import FORMATS
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
@@ -88,6 +90,18 @@ def test_it_has_the_options_of_a_command_that_prints_rows(name: str) -> None:
     assert options(name) >= SHOWING, "or name it above as one that prints no rows"
     assert formats(name) >= set(FORMATS)
     assert ("--watch" in options(name)) == (name not in NOT_WATCHED)
+
+
+def test_the_doctor_knows_every_variable_of_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = [param.envvar for command in EVERY.values() for param in command.params]
+    ours = {str(name) for name in named if str(name).startswith("OTELCHAIN_")}
+    for name in ours:
+        monkeypatch.setenv(name, "x")
+
+    unknown = [finding.text for finding in own_settings(os.environ) if finding.level != "ok"]
+
+    assert "OTELCHAIN_QUERIES" in ours
+    assert unknown == []
 
 
 @pytest.mark.parametrize("name", STREAMS)

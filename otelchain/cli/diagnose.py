@@ -10,7 +10,7 @@ import click
 import otelchain_queries
 from otelchain.cli.asking import Asking, Question, asking_options
 from otelchain.cli.options import QUERIES_DIR, with_options
-from otelchain.cli.times import Moment, Time
+from otelchain.cli.times import TIMEZONE, Moment, Time
 from otelchain.cli.trace_id import TraceId
 from otelchain.reading.visible import visible
 from otelchain_queries import Query
@@ -59,6 +59,7 @@ class Found:
         help="Only what started at or after this time.",
     ),
     click.Option(["--until"], type=Time(), help="Only what started before this time."),
+    TIMEZONE,
     click.Option(["--service"], default="", help="Only this service."),
     click.Option(
         ["--each"],

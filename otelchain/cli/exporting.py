@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,9 +11,9 @@ import click
 from otelchain.cli.group import Commands
 from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import Moment, Time
+from otelchain.cli.times import TIMEZONE, Moment, Time
 from otelchain.cli.trace_id import TraceId
-from otelchain.reading.times import EXAMPLES
+from otelchain.reading.times import EXAMPLES, unix_nano
 
 if TYPE_CHECKING:
     from otelchain.reading.source import Source
@@ -26,6 +25,7 @@ _FILTERS: Final = (
         ["--since"], type=Time(), help=f"Only what started at or after this time ({EXAMPLES})."
     ),
     click.Option(["--until"], type=Time(), help="Only what started before this time."),
+    TIMEZONE,
     click.Option(["--service"], metavar="NAME", help="Only what this service sent."),
     click.Option(
         ["--trace"],
@@ -199,12 +199,7 @@ _MAX_ROWS: Final = 100_000
 
 
 def _unix_nano(moment: Moment | None) -> int | None:
-    """Return a moment, such as 2026-11-30T09:00:00.5Z, in nanoseconds since 1970."""
-    if moment is None:
-        return None
-    whole, _, fraction = str(moment).removesuffix("Z").partition(".")
-    second = datetime.fromisoformat(whole).replace(tzinfo=timezone.utc)
-    return int(second.timestamp()) * 10**9 + int(fraction.ljust(9, "0"))
+    return None if moment is None else unix_nano(str(moment))
 
 
 def _progress(

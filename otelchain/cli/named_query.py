@@ -5,7 +5,7 @@ from typing import Any, Final
 import click
 
 from otelchain.cli.asking import Asking, asking_options, named
-from otelchain.cli.times import Time
+from otelchain.cli.times import TIMEZONE, Time
 from otelchain.cli.trace_id import TraceId
 from otelchain.reading.times import EXAMPLES
 from otelchain_collector.answer import MAX_ROWS
@@ -15,6 +15,7 @@ from otelchain_queries import Param, Query
 _TIMES: Final = {
     "since": ("the beginning", f"Only what started at or after this time ({EXAMPLES})."),
     "until": ("no end", "Only what started before this time."),
+    "now": ("the present", "Count times without an end up to this time."),
     "after": ("the beginning", "Only what was received at or after this time."),
     "split": ("24 hours before the newest run", "Where the new side begins, with --by time."),
 }
@@ -36,10 +37,12 @@ def named_command(query: Query, name: str, example: str = "") -> click.Command:
         question = named(query, lambda: {name: str(value) for name, value in values.items()})
         asking.answer(question, "raise --limit, or ask for a shorter time")
 
+    options = [_option(param) for param in query.params]
+    times = [TIMEZONE] if any(param.name in _TIMES for param in query.params) else []
     return click.Command(
         name,
         callback=ask,
-        params=[*(_option(param) for param in query.params), *asking_options()],
+        params=[*options, *times, *asking_options()],
         help=_help(query, example or query.example),
         short_help=query.title,
     )

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from otelchain.errors import OtelchainError
-from otelchain.reading.times import to_utc
+from otelchain.reading.times import SkippedHourError, to_utc
+from otelchain.reading.zones import UnknownZoneError
 from otelchain_queries import Query
 
 #: Parameters that are moments, in every query that has them.
-TIMES: Final = frozenset({"after", "since", "split", "until"})
+TIMES: Final = frozenset({"after", "now", "since", "split", "until"})
 
 
 class ParameterError(OtelchainError):
@@ -57,6 +58,8 @@ def time_text(name: str, value: Any) -> str:
     text = _iso(value) if isinstance(value, datetime) else str(value)
     try:
         return to_utc(text, now)
+    except (UnknownZoneError, SkippedHourError) as error:
+        raise ParameterError(f"{name}={value!r}: {error}") from error
     except ValueError as error:
         raise ParameterError(f"{name}={value!r} is not a time; for example '24h'") from error
 
