@@ -9,7 +9,7 @@ import click
 
 import otelchain_queries
 from otelchain.cli.asking import Asking, Question, asking_options
-from otelchain.cli.options import QUERIES_DIR, with_options
+from otelchain.cli.options import QUERIES_DIR, filter_option, with_options
 from otelchain.cli.times import TIMEZONE, Moment, Time
 from otelchain.cli.trace_id import TraceId
 from otelchain.reading.visible import visible
@@ -60,7 +60,7 @@ class Found:
     ),
     click.Option(["--until"], type=Time(), help="Only what started before this time."),
     TIMEZONE,
-    click.Option(["--service"], default="", help="Only this service."),
+    filter_option("service", "Only this service."),
     click.Option(
         ["--each"],
         type=click.IntRange(min=1),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from otelchain.cli.group import Commands
-from otelchain.cli.options import with_options
+from otelchain.cli.options import filter_option, with_options
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.times import TIMEZONE, Moment, Time
 from otelchain.cli.trace_id import TraceId
@@ -26,7 +26,7 @@ _FILTERS: Final = (
     ),
     click.Option(["--until"], type=Time(), help="Only what started before this time."),
     TIMEZONE,
-    click.Option(["--service"], metavar="NAME", help="Only what this service sent."),
+    filter_option("service", "Only what this service sent.", default=None),
     click.Option(
         ["--trace"],
         type=TraceId(),

@@ -5,6 +5,7 @@ from typing import Any, Final
 import click
 
 from otelchain.cli.asking import Asking, asking_options, named
+from otelchain.cli.completing import values_for
 from otelchain.cli.times import TIMEZONE, Time
 from otelchain.cli.trace_id import TraceId
 from otelchain.reading.times import EXAMPLES
@@ -78,6 +79,7 @@ def _option(param: Param) -> click.Option:
         show_default=bool(param.default),
         metavar="TEXT",
         help=param.help,
+        shell_complete=values_for(param),
     )
 
 

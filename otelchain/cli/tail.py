@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import otelchain_queries
-from otelchain.cli.options import COLOR, format_option, with_options
+from otelchain.cli.options import COLOR, filter_option, format_option, with_options
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.printing import print_text
 from otelchain.cli.showing import FAIL_ON_ROWS, FAILED
@@ -25,10 +25,10 @@ _DEFAULT_LINES: Final = 10
 
 @click.command("tail")
 @with_options(
-    click.Option(["--service"], default="", help="Only runs of this service."),
-    click.Option(["--status"], default="", help="Only runs with this status, such as error."),
-    click.Option(["--run-type"], default="", help="Only runs of this type, such as tool."),
-    click.Option(["--name"], default="", help="Only runs of this name."),
+    filter_option("service", "Only runs of this service."),
+    filter_option("status", "Only runs with this status, such as error."),
+    filter_option("run-type", "Only runs of this type, such as tool."),
+    filter_option("name", "Only runs of this name."),
     click.Option(
         ["--lines", "-n"],
         type=click.IntRange(0, 10_000),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from otelchain.cli.completing import time_zones
 from otelchain.reading.times import EXAMPLES, SkippedHourError, to_utc
 from otelchain.reading.zones import UnknownZoneError, zone_named
 
@@ -32,6 +33,7 @@ TIMEZONE: Final = click.Option(
     # Known before the times are read.
     is_eager=True,
     expose_value=False,
+    shell_complete=time_zones,
     callback=_keep_zone,
     help="Zone of times that name none, such as Europe/Berlin; UTC unless given. Answers are in "
     "UTC.",

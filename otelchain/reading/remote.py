@@ -23,8 +23,6 @@ from otelchain_collector.answer import (
 )
 from otelchain_queries import Query
 
-# The collector ends a question after its own limit; this only guards against one that hangs.
-_TIMEOUT_SECONDS: Final = 2 * DEFAULT_MAX_SECONDS
 _PROBE_SECONDS: Final = 2.0
 _JSON: Final = "application/json"
 _ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -37,12 +35,17 @@ class CollectorSource:
     Args:
         endpoint: Its HTTP address, with or without ``http://``.
         place: What to show it.
+        max_seconds: Longest time that a question may run.
 
     Raises:
         SourceError: It is not an address, or a file of the place cannot be used.
     """
 
-    def __init__(self, endpoint: str, place: Place) -> None:
+    def __init__(
+        self, endpoint: str, place: Place, *, max_seconds: float = DEFAULT_MAX_SECONDS
+    ) -> None:
+        # The collector ends a question after its own limit; this guards against one that hangs.
+        self._timeout_seconds = 2 * max_seconds
         self._base = address(endpoint)
         self._opener = opener(self._base, place)
         self._headers = {"content-type": _JSON}
@@ -58,7 +61,9 @@ class CollectorSource:
         """Return why it does not answer; None when it does."""
         request = Request(self._base + "/healthz")  # noqa: S310 - address() allows http and https
         try:
-            with self._opener.open(request, timeout=_PROBE_SECONDS) as response:
+            with self._opener.open(
+                request, timeout=min(_PROBE_SECONDS, self._timeout_seconds)
+            ) as response:
                 return None if response.status == 200 else f"it says {response.status}"
         except URLError as error:
             return reason(error.reason)
@@ -119,7 +124,7 @@ class CollectorSource:
             self._base + path, json.dumps(body).encode(), {**self._headers, "accept": form}
         )
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
+            with self._opener.open(request, timeout=self._timeout_seconds) as response:
                 return response.read(), response.headers
         except HTTPError as error:
             raise self._refusal(error) from error

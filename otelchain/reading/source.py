@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from otelchain.errors import OtelchainError
+from otelchain_collector.answer import DEFAULT_MAX_SECONDS
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,8 +60,12 @@ class Source(Protocol):
         ...
 
 
-def open_source(place: "Place") -> Source:
+def open_source(place: "Place", max_seconds: float = DEFAULT_MAX_SECONDS) -> Source:
     """Return where to ask: the endpoint if given, the file's collector if it runs, or the file.
+
+    Args:
+        place: What the user has named.
+        max_seconds: Longest time that a question may run.
 
     Raises:
         SourceError: The endpoint is not an address, or a file of the place cannot be used.
@@ -69,16 +74,16 @@ def open_source(place: "Place") -> Source:
     from otelchain_collector import discovery
 
     if place.endpoint:
-        return CollectorSource(place.endpoint, place)
+        return CollectorSource(place.endpoint, place, max_seconds=max_seconds)
     found = discovery.read(place.database)
     if found is None:
-        return FileSource(place.database)
-    collector = CollectorSource(found.endpoint, place)
+        return FileSource(place.database, max_seconds=max_seconds)
+    collector = CollectorSource(found.endpoint, place, max_seconds=max_seconds)
     silence = collector.silence()
     if silence is None:
         return collector
     # A killed collector leaves its discovery file, and its PID may be another program's now.
-    return FileSource(place.database, found, silence)
+    return FileSource(place.database, found, silence, max_seconds=max_seconds)
 
 
 class FileSource:
@@ -88,12 +93,19 @@ class FileSource:
         database: The file.
         collector: One that says that it has the file open, but does not answer.
         silence: Why it does not answer.
+        max_seconds: Longest time that a question may run.
     """
 
     def __init__(
-        self, database: Path, collector: "Discovery | None" = None, silence: str = ""
+        self,
+        database: Path,
+        collector: "Discovery | None" = None,
+        silence: str = "",
+        *,
+        max_seconds: float = DEFAULT_MAX_SECONDS,
     ) -> None:
         self._database = database
+        self._max_seconds = max_seconds
         self._collector = collector
         self._silence = silence
         self._open: duckdb.DuckDBPyConnection | None = None
@@ -121,7 +133,11 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_query
 
-        return self._ask(lambda connection: answer_query(connection, query, values))
+        return self._ask(
+            lambda connection: answer_query(
+                connection, query, values, max_seconds=self._max_seconds
+            )
+        )
 
     def sql(self, sql: str, max_rows: int) -> "Answer":
         """Answer one SELECT.
@@ -132,20 +148,30 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_sql
 
-        return self._ask(lambda connection: answer_sql(connection, sql, max_rows=max_rows))
+        return self._ask(
+            lambda connection: answer_sql(
+                connection, sql, max_rows=max_rows, max_seconds=self._max_seconds
+            )
+        )
 
     def query_arrow(self, query: "Query", values: Mapping[str, str]) -> "ArrowAnswer":
         """Answer a named query with DuckDB's types; raises as `query` does."""
         from otelchain_collector.answers import answer_query, as_arrow
 
-        return self._ask(lambda connection: answer_query(connection, query, values, form=as_arrow))
+        return self._ask(
+            lambda connection: answer_query(
+                connection, query, values, form=as_arrow, max_seconds=self._max_seconds
+            )
+        )
 
     def sql_arrow(self, sql: str, max_rows: int) -> "ArrowAnswer":
         """Answer one SELECT with DuckDB's types; raises as `sql` does."""
         from otelchain_collector.answers import answer_sql, as_arrow
 
         return self._ask(
-            lambda connection: answer_sql(connection, sql, max_rows=max_rows, form=as_arrow)
+            lambda connection: answer_sql(
+                connection, sql, max_rows=max_rows, form=as_arrow, max_seconds=self._max_seconds
+            )
         )
 
     def _ask(self, ask: "Callable[[duckdb.DuckDBPyConnection], AnyAnswer]") -> "AnyAnswer":
