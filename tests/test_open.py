@@ -244,6 +244,9 @@ def test_a_tree_prints_as_the_command_prints_it(traces: otelchain.Traces, tmp_pa
     assert (tree.trace_id, len(tree)) == (TRACE, 4)
     assert list(tree.frame["depth"]) == [0, 1, 1, 2]
     assert str(tree.frame["start_time"].dtype) == "datetime64[ns, UTC]"
+    assert tree.frame["start_time"].astype("int64").iloc[0] == 1_796_079_894_123_456_789
+    assert tree.frame["inputs"].iloc[2] == '{"id":42}'
+    assert tree.to_frame(json=True)["inputs"].iloc[2] == {"id": 42}
 
 
 def test_a_tree_shows_itself_in_a_notebook_and_obeys_nothing_of_what_was_stored(

@@ -9,6 +9,7 @@ import click
 
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.showing import FAILED, Showing, showing_options
+from otelchain.reading.visible import visible
 
 if TYPE_CHECKING:
     from otelchain.cli.showing import Drawing
@@ -142,7 +143,7 @@ class Asking:
                     # A collector that starts anew is back soon; a wrong address was never there.
                     if not asked:
                         raise
-                    click.echo(f"{error}; asking again", err=True)
+                    click.echo(visible(f"{error}; asking again"), err=True)
                 time.sleep(seconds)
         except KeyboardInterrupt:
             return False

@@ -11,6 +11,7 @@ import click
 
 from otelchain.errors import OtelchainError
 from otelchain.reading.extras import MissingExtraError, extra_of
+from otelchain.reading.visible import visible
 
 # Exit codes of a shell for a program ended by SIGINT and by SIGPIPE.
 _INTERRUPTED: Final = 130
@@ -106,5 +107,6 @@ def _exit_with(run: Callable[[], Any]) -> NoReturn:
 
 
 def _fail(text: str) -> NoReturn:
-    click.echo(f"Error: {' '.join(text.split())}", err=True)
+    # An error may quote what is stored: the value that is no number.
+    click.echo(f"Error: {visible(' '.join(text.split()))}", err=True)
     sys.exit(2)

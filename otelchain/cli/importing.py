@@ -12,6 +12,7 @@ from otelchain.cli.group import Commands
 from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.progress import progress
+from otelchain.reading.visible import visible
 
 if TYPE_CHECKING:
     from otelchain_collector.exchange.delivery import Delivery, Request
@@ -98,7 +99,7 @@ class _Complaints:
     def __call__(self, place: str, count: int, reason: str) -> None:
         self.count += count
         many = f"{count} records: " if count > 1 else ""
-        click.echo(f"{place}: {many}{reason}", err=True)
+        click.echo(visible(f"{place}: {many}{reason}"), err=True)
 
 
 def _import(format_name: str, arguments: tuple[str, ...], strict: bool, place: Place) -> None:

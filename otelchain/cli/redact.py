@@ -11,6 +11,7 @@ from otelchain.cli.group import Commands
 from otelchain.cli.options import DATABASE, with_options
 from otelchain.cli.showing import Showing, showing_options
 from otelchain.errors import RedactionPolicyError
+from otelchain.reading.visible import visible
 
 if TYPE_CHECKING:
     from otelchain.reading.source import Source
@@ -137,7 +138,7 @@ def _checked(file: Path) -> tuple[str | None, str | None]:
     try:
         return Redactor.from_file(file).summary(), None
     except RedactionPolicyError as error:
-        click.echo(str(error), err=True)
+        click.echo(visible(str(error)), err=True)
         return None, str(error)
 
 

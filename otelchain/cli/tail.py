@@ -106,7 +106,7 @@ def _follow(arrivals: Arrivals, place: Place, lines: int, interval: float) -> "I
             found = following.ask(arrivals.new, unchanged=arrivals.behind) or ()
         except SourceError as error:
             if not away:
-                click.echo(f"{error}; waiting for it", err=True)
+                click.echo(visible(f"{error}; waiting for it"), err=True)
             away = True
             continue
         away = False

@@ -51,9 +51,17 @@ class TraceTree:
     @cached_property
     def frame(self) -> "pd.DataFrame":
         """The runs as a DataFrame in the order of the tree; ``depth`` is 0 for a root."""
+        return self.to_frame()
+
+    def to_frame(self, *, json: bool = False) -> "pd.DataFrame":
+        """Return the same as a DataFrame of its own.
+
+        Args:
+            json: Decode inputs and outputs; text that is not JSON stays text.
+        """
         from otelchain.reading.frames import frame
 
-        return frame(self._rows, decode_json=False)
+        return frame(self._rows, decode_json=json)
 
     def __len__(self) -> int:
         return len(self._runs)
