@@ -136,6 +136,10 @@ def _checked(file: Path) -> tuple[str | None, str | None]:
     from otelchain.redaction import Redactor
 
     try:
+        file.read_bytes()
+    except OSError as error:  # Not a mistake in the policy.
+        raise click.UsageError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    try:
         return Redactor.from_file(file).summary(), None
     except RedactionPolicyError as error:
         click.echo(visible(str(error)), err=True)

@@ -202,7 +202,11 @@ class FileSource:
     def check(self) -> None:
         """Raise `SourceError` when there is no such file."""
         database = self._database
-        if not database.exists():
+        try:
+            exists = database.exists()
+        except PermissionError as error:
+            raise SourceError(_forbidden(database)) from error
+        if not exists:
             raise SourceError(
                 f"there is no database {str(database)!r}; name another with --database, or make "
                 "one with 'otelchain collector' or 'otelchain demo'"
@@ -222,6 +226,8 @@ class FileSource:
                 f"{name} is locked by process {holder['pid']} ({holder['program']}); if it is a "
                 "collector, ask it with --endpoint, otherwise end that process"
             )
+        if "Permission denied" in said:
+            return _forbidden(self._database)
         if "version number" in said:
             return (
                 f"{name} was written by a newer DuckDB than the one installed; upgrade it with: "
@@ -230,6 +236,13 @@ class FileSource:
         if "not a valid DuckDB database" in said:
             return f"{name} is not a DuckDB database; name another with --database"
         return f"cannot open {name}: {said.splitlines()[0]}"
+
+
+def _forbidden(database: Path) -> str:
+    return (
+        f"you may not read {str(database)!r} (permission denied); ask as its owner, or the "
+        "collector that has it with --endpoint"
+    )
 
 
 def _silent(name: str, collector: "Discovery", silence: str) -> str:
