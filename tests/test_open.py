@@ -189,13 +189,15 @@ def test_what_arrives_between_two_pages_moves_no_run(
 def test_a_page_that_is_too_large_is_asked_for_in_halves(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "MAX_ANSWER_BYTES", 1_000)
+    more = [run(n, None, "more", "tool", start_ms=n, outputs="y" * 300) for n in range(100, 110)]
+    add_runs(database, more)
+    monkeypatch.setattr(answers, "MAX_ANSWER_BYTES", 2_000)
     monkeypatch.setattr(runs_pages, "_PAGE_ROWS", 100)
     traces = otelchain.open(database)
 
     texts = traces.runs(columns=["name", "inputs", "outputs"])
 
-    assert len(texts) == 4
+    assert list(texts["name"]) == [*["more"] * 10, "fake-1", "lookup", "search", "assistant"]
     with pytest.raises(otelchain.OtelchainError, match="the answer is larger than"):
         traces.sql("SELECT name, inputs, outputs FROM runs, range(9)")
 
