@@ -202,6 +202,18 @@ def test_a_page_that_is_too_large_is_asked_for_in_halves(
         traces.sql("SELECT name, inputs, outputs FROM runs, range(9)")
 
 
+def test_after_a_question_that_failed_the_next_one_is_answered(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FileSource(database).held() as source:
+        with monkeypatch.context() as small:
+            small.setattr(answers, "MAX_ANSWER_BYTES", 100)
+            with pytest.raises(answers.QueryFailed, match="larger than"):
+                source.sql("SELECT * FROM runs", 10)
+
+        assert source.sql("SELECT count(*) FROM runs", 1).rows == [[4]]
+
+
 @pytest.mark.parametrize("limit", [-1, 1.5, "5", True])
 def test_a_limit_is_a_number_of_rows(database: Path, limit: Any) -> None:
     traces = otelchain.open(database)

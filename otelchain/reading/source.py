@@ -8,7 +8,7 @@ runs, and the file is open only while it answers, or for the questions of one co
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -117,12 +117,12 @@ class FileSource:
         Raises:
             SourceError: The file is missing, locked, or not one that this version can read.
         """
-        with self._opened() as connection:
-            self._open = connection
-            try:
-                yield self
-            finally:
-                self._open = None
+        self._open = self._connect()
+        try:
+            yield self
+        finally:
+            self._open.close()
+            self._open = None
 
     def query(self, query: "Query", values: Mapping[str, str]) -> "Answer":
         """Answer a named query.
@@ -180,24 +180,32 @@ class FileSource:
 
     @contextmanager
     def _opened(self) -> Iterator["duckdb.DuckDBPyConnection"]:
-        if self._open is not None:
-            yield self._open
+        if self._open is None:
+            with closing(self._connect()) as connection:
+                yield connection
             return
-        connection = self._connect()
         try:
-            _check_schema(connection, self._database)
-            yield connection
-        finally:
-            connection.close()
+            yield self._open
+        except Exception:
+            # What has failed may leave a result open, which no other question gets past.
+            self._open.close()
+            self._open = self._connect()
+            raise
 
     def _connect(self) -> "duckdb.DuckDBPyConnection":
         import duckdb
 
         self.check()
         try:
-            return duckdb.connect(str(self._database), read_only=True)
+            connection = duckdb.connect(str(self._database), read_only=True)
         except duckdb.Error as error:
             raise SourceError(self._not_opened(str(error))) from error
+        try:
+            _check_schema(connection, self._database)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def check(self) -> None:
         """Raise `SourceError` when there is no such file."""
