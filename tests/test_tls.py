@@ -109,7 +109,7 @@ def _mutual(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[
 def test_python_shows_and_checks_certificates(
     encrypted: RunningCollector, mutual: RunningCollector, files: Files, strangers: Files
 ) -> None:
-    def answers(collector: RunningCollector, **shown: Path) -> list[int]:
+    def answers(collector: RunningCollector, **shown: Any) -> list[int]:
         return list(otelchain.open(f"https://{collector.http}", **shown).sql(QUESTION[1])["answer"])
 
     mine = {"client_certificate": files.client_certificate, "client_key": files.client_key}
