@@ -11,14 +11,12 @@ import collector_process
 from collector_process import RunningCollector
 from otelchain.cli.options import TEXTS
 from stored_runs import SUPPORT_RUNS, asked, make_store, run
-from terminal import STYLES, on_terminal
+from terminal import STYLES, WAITING, on_terminal
 
 # A window title, a cleared screen, an eight-bit control, a text that runs backwards.
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
 WIDE = "漢字" * 30 + "👩‍👩‍👧" * 20
 CONTROLS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]")
-# What the command itself sends while it waits, and to clear the line again.
-WAITING = re.compile(r"\rwaiting for the answer, \d+ s\x1b\[K|\r\x1b\[K")
 CUT = 40
 
 
@@ -135,6 +133,16 @@ def test_a_slow_answer_of_a_collector_says_that_it_goes_on(collector: RunningCol
     )
 
     assert "waiting for the answer, " in shown
+
+
+def test_what_is_said_while_waiting_fits_the_terminal(collector: RunningCollector) -> None:
+    slow = "SELECT count(*) FROM range(60000000) AS a, range(60) AS b WHERE hash(a, b) = 0"
+
+    shown = on_terminal(
+        *(12, "sql", slow, "--endpoint", collector.http), interrupt_after="waiting for", code=130
+    )
+
+    assert max(map(len, re.findall(r"waiting[^\r\x1b]*", shown))) == 11
 
 
 def test_an_export_through_a_collector_shows_how_far_it_is(
