@@ -12,6 +12,8 @@ import termios
 import time
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
+# What the command sends while it waits on a busy machine, and to clear the line again.
+WAITING = re.compile(r"\rwaiting for[^\r\x1b]*\x1b\[K|\r\x1b\[K")
 
 
 def on_terminal(

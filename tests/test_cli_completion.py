@@ -1,14 +1,19 @@
 """What the shell completes, asked as click's scripts ask, and in a real bash."""
 
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from collector_process import RunningCollector
+from otelchain.reading.place import Place
+from otelchain.reading.source import open_source
+from otelchain_collector.answer import QueryFailed
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 
 OTHER = "5" * 32
@@ -48,6 +53,21 @@ def completed(line: str, shell: str = "bash", **variables: str) -> list[str]:
         ("otelchain diagnose 5", [f"plain,{OTHER}"]),
         ("otelchain query trace --trace-id 4b", [f"plain,{TRACE}"]),
         ("otelchain show 9", []),
+        ("otelchain export csv --trace 4b", [f"plain,{TRACE}"]),
+        ("otelchain tail --service ", ["plain,support"]),
+        ("otelchain tail --status e", ["plain,error"]),
+        ("otelchain tail --run-type t", ["plain,tool"]),
+        ("otelchain tail --name look", ["plain,lookup"]),
+        ("otelchain traces --service s", ["plain,support"]),
+        ("otelchain diagnose --service s", ["plain,support"]),
+        ("otelchain query arrivals --status o", ["plain,ok"]),
+        ("otelchain query slow-steps --run-type l", ["plain,llm"]),
+        ("otelchain query token-use --by s", ["plain,service", "plain,session"]),
+        ("otelchain query regressions --by v", ["plain,version"]),
+        ("otelchain query interrupted-runs --waiting t", ["plain,true"]),
+        ("otelchain traces --timezone Europe/Berl", ["plain,Europe/Berlin"]),
+        ("otelchain traces --color a", ["plain,auto", "plain,always"]),
+        ("otelchain doctor --level w", ["plain,warning"]),
     ],
 )
 def test_commands_queries_options_and_ids_are_completed(
@@ -78,6 +98,46 @@ def test_without_anybody_to_ask_nothing_is_offered_and_nothing_said(tmp_path: Pa
     )
 
     assert (result.stdout.strip(), result.stderr) == (b"", b"")
+
+
+def test_values_come_from_the_collector_while_it_runs(
+    database: Path, start_collector: Callable[..., RunningCollector]
+) -> None:
+    collector = start_collector(database)
+
+    assert completed(f"otelchain tail --endpoint {collector.http} --service s") == ["plain,support"]
+
+
+def test_a_value_that_a_terminal_would_obey_is_not_offered(tmp_path: Path) -> None:
+    runs = [run(1, None, "red\x1b[31m", "tool"), run(2, None, "plain name", "tool")]
+    database = make_store(tmp_path / "x.duckdb", runs)
+
+    shown = completed("otelchain tail --name ", "fish", OTELCHAIN_DATABASE=str(database))
+
+    assert shown == ["plain,plain name"]
+
+
+def test_a_collector_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        begin = time.monotonic()
+
+        offered = completed(
+            f"otelchain tail --endpoint 127.0.0.1:{silent.getsockname()[1]} --name "
+        )
+
+    assert offered == []
+    assert time.monotonic() - begin < 10  # A question is given 60 s.
+
+
+def test_a_slow_store_is_not_waited_for(database: Path) -> None:
+    endless = "SELECT count(*)::VARCHAR FROM range(100000000000000)"
+    source = open_source(Place(database), 0.2)
+    begin = time.monotonic()
+
+    with pytest.raises(QueryFailed, match=r"longer than 0\.2 seconds"):
+        source.sql(endless, 1)
+
+    assert time.monotonic() - begin < 10
 
 
 def test_descriptions_hold_no_control_characters(database: Path) -> None:

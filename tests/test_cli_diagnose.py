@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from collector_process import RunningCollector
@@ -44,7 +45,7 @@ def told(result: "subprocess.CompletedProcess[bytes]") -> list[str]:
 
 @pytest.fixture(name="for_a_script", scope="module")
 def _for_a_script(database: str) -> "subprocess.CompletedProcess[bytes]":
-    return asked("diagnose", *DAY, "--exit-code", "--database", database)
+    return asked("diagnose", *DAY, "--fail-on-rows", "--database", database)
 
 
 def test_findings_are_told_in_order_of_weight(
@@ -99,12 +100,26 @@ def test_one_trace_is_told_alone_and_as_json_with_weight_and_query(database: str
 def test_a_script_learns_from_the_exit_code_whether_there_is_a_finding(
     database: str, for_a_script: "subprocess.CompletedProcess[bytes]"
 ) -> None:
-    nothing = ("--since", "2027-01-01", "--exit-code", "--database", database)
+    nothing = ("--since", "2027-01-01", "--fail-on-rows", "--database", database)
 
     result = asked("diagnose", *nothing)
 
     assert for_a_script.returncode == 1
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"nothing found\n")
+
+
+def test_the_file_is_opened_once_for_all_queries(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    connect = duckdb.connect
+    monkeypatch.setattr(
+        duckdb, "connect", lambda *args, **kwargs: opened.append(args) or connect(*args, **kwargs)
+    )
+
+    diagnosed(database, *DAY)
+
+    assert opened == [(database,)]
 
 
 def test_an_unknown_trace_is_named(database: str) -> None:

@@ -1,9 +1,11 @@
 """Every mistake a user can make: one line that says what is wrong and what to do, exit code 2."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +48,25 @@ def _database(tmp_path: Path) -> Path:
         (["query", "slow-tool"], "no query is named 'slow-tool'; did you mean 'slow-tools'?"),
         (["query", "xyzzy"], "no query is named 'xyzzy'; 'otelchain query --help' lists them"),
         (["--nope"], "No such option"),
+        (
+            ["--database", "x.duckdb", "show", "last"],
+            (
+                "write --database after the name of a command, as in 'otelchain show --database "
+                "…'; 'otelchain --help' lists the names"
+            ),
+        ),
+        (
+            ["query", "--database", "x.duckdb"],
+            (
+                "write --database after the name of a query, as in 'otelchain query agent-loops "
+                "--database …'; 'otelchain query --help' lists the names"
+            ),
+        ),
+        (["query", "--since", "1d", "slow-tools"], "write --since after the name of a query, as i"),
+        (["query", "--nope"], "No such option '--nope'"),
+        (["query", "redact"], "no query is named 'redact'; did you mean 'redaction-findings'?"),
+        (["query", "slow-tools", "--min-duraton", "1s"], "No such option '--min-duraton'. Did you"),
+        (["query", "slow-tools", "--trace-id", "ab"], "no trace has an id that begins with 'ab'"),
         (["query", "slow-tools", "--nope"], "No such option"),
         (["show"], "Missing argument 'TRACE_ID|last'."),
         (["sql"], "Missing argument 'STATEMENT'."),
@@ -54,6 +75,7 @@ def _database(tmp_path: Path) -> Path:
             "Invalid value for '--since': 'someday' is not a time; examples: 24h, 7d, 1h30m, yest",
         ),
         (["query", "traces", "--limit", "x"], "Invalid value for '--limit': 'x' is not a valid"),
+        (["query", "traces", "--limit", "100001"], "Invalid value for '--limit': 100001 is not"),
         (["query", "traces", "--limit", "-1"], "Invalid value for '--limit': -1 is not in the"),
         (["query", "traces", "--format", "xml"], "Invalid value for '--format': 'xml' is not one"),
         (["sql", "SELECT 1", "--limit", "100001"], "Invalid value for '--limit': 100001 is not"),
@@ -369,11 +391,19 @@ def test_help_version_and_the_list_need_no_extra() -> None:
         "from otelchain.cli import main; main()"
     )
 
-    for arguments in (["--version"], ["--help"], ["query"], ["query", "traces", "--help"]):
+    for arguments in (
+        *(["--version"], ["--help"], ["query"], ["query", "traces", "--help"]),
+        *(["redact", "test", "--format", "json"], ["doctor", "--format", "jsonl"]),
+    ):
         result = subprocess.run(
-            [sys.executable, "-c", program, *arguments], capture_output=True, check=False
+            [sys.executable, "-c", program, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
-        assert (result.returncode, result.stderr) == (0, b""), arguments
+        assert result.stderr == b"", arguments
+        # The doctor finds out that nobody listens here.
+        assert result.returncode == (1 if arguments[0] == "doctor" else 0), arguments
 
 
 def test_the_grpc_port_is_told_from_the_http_port(
@@ -433,3 +463,81 @@ def test_a_redirect_is_not_followed_with_the_token(tmp_path: Path) -> None:
         server.kill()
 
     assert "is not an otelchain collector of this version: it says 302" in text
+
+
+# Root may read everything, so it becomes another user once all that is loaded late is loaded.
+UNPRIVILEGED = """
+import os, sys
+from click.testing import CliRunner
+from otelchain.cli import cli
+CliRunner().invoke(cli, sys.argv[1:])
+if os.geteuid() == 0:
+    os.seteuid(65534)
+cli.main(sys.argv[1:], prog_name="otelchain")
+"""
+
+
+@ASKING
+@pytest.mark.parametrize("locked", ["file", "folder"])
+def test_what_one_may_not_read_is_said(locked: str, question: tuple[str, ...]) -> None:
+    def unprivileged(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            [sys.executable, "-c", UNPRIVILEGED, *arguments], capture_output=True, check=False
+        )
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        database = make_store(folder / "otelchain.duckdb")
+        folder.chmod(0o755 if locked == "file" else 0o700)
+        database.chmod(0o600)
+        if os.geteuid() != 0:
+            (database if locked == "file" else folder).chmod(0)
+        text = refusal(*question, "--database", str(database), run=unprivileged)
+        folder.chmod(0o700)
+
+    assert text == (
+        f"you may not read '{database}' (permission denied); ask as its owner, or the collector "
+        "that has it with --endpoint"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["traces"], 0),
+        (["traces", "--since", "2030-01-01"], 0),
+        (["traces", "--fail-on-rows"], 1),
+        (["traces", "--since", "2030-01-01", "--fail-on-rows"], 0),
+        (["sessions", "--fail-if", "COUNT > 0"], 1),
+        (["diagnose", "last", "--fail-on-rows"], 1),
+        (["tail", "--lines", "1", "--fail-on-rows"], 1),
+        (["query", "--fail-on-rows"], 1),
+        (["redact", "scan", "--policy", "strict", "--fail-on-rows"], 1),
+        (["doctor"], 1),  # Nobody takes spans here.
+        (["query", "check", "wrong.sql"], 1),
+        (["redact", "check", "wrong.sql"], 1),
+        (["import", "otlp-json", "wrong.sql"], 1),
+        (["import", "otlp-json", "--strict", "wrong.sql"], 2),
+        (["query", "check", "missing.sql"], 2),
+        (["redact", "check", "missing.sql"], 2),
+        (["import", "otlp-json", "missing.sql"], 2),
+        (["export", "csv", "-o", "missing/x.csv"], 2),
+        (["show", "abc"], 2),
+        (["traces", "--nope"], 2),
+        (["traces", "--fail-if", "MAX(nope) > 1"], 2),
+        (["sql", "SELEC 1"], 2),
+    ],
+)
+def test_the_exit_code_says_whether_it_was_done_and_what_came_out(
+    database: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int
+) -> None:
+    monkeypatch.chdir(database.parent)
+    Path("wrong.sql").write_text("SELECT 1")
+
+    assert asked(*arguments, OTELCHAIN_DATABASE=str(database)).returncode == code
+
+
+def test_help_says_what_the_exit_codes_mean() -> None:
+    shown = " ".join(asked("--help").stdout.decode().split())
+
+    assert "Exit codes: 0 done; 1 there are rows that --fail-on-rows or --fail-if names" in shown

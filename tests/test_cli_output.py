@@ -10,9 +10,10 @@ import pytest
 
 from otelchain.cli.output import answer_text, remark, to_csv, to_json, to_jsonl, to_markdown
 from otelchain.cli.printing import print_text
+from otelchain.reading.screen import unlimited
 from otelchain.reading.visible import escape_json, visible
 from otelchain_collector.answers import Answer, Column
-from stored_runs import make_store
+from stored_runs import asked, make_store
 from terminal import STYLES, on_terminal
 
 ANSWER = Answer(
@@ -63,7 +64,7 @@ naïve ✓ 文                       7250.5  9007199254740993
 
 
 def print_answer(answer: Answer, format_name: str, more: str) -> None:
-    print_text(answer_text(answer, format_name, on_terminal=False), format_name)
+    print_text(answer_text(answer, format_name, unlimited, on_terminal=False), format_name)
     remark(answer, format_name, more)
 
 
@@ -103,6 +104,35 @@ def test_a_piped_table_has_every_value_whole(capsys: pytest.CaptureFixture[str])
     print_answer(ANSWER, "table", "raise --limit")
 
     assert capsys.readouterr() == (GOLDEN_TABLE, "")
+
+
+COLOR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
+
+
+def test_colours_are_for_terminals_unless_asked_for(tmp_path: Path) -> None:
+    show = ("show", "last", "--database", str(make_store(tmp_path / "otelchain.duckdb")))
+
+    def coloured(text: str) -> bool:
+        return COLOR.search(text) is not None
+
+    assert coloured(on_terminal(80, *show))
+    assert not coloured(on_terminal(80, *show, NO_COLOR="1"))
+    assert not coloured(on_terminal(80, *show, "--color", "never"))
+    assert coloured(on_terminal(80, *show, "--color", "always", NO_COLOR="1"))
+    piped = asked(*show).stdout.decode()
+    forced = asked(*show, "--color", "always").stdout.decode()
+    assert not coloured(piped)
+    assert coloured(forced)
+    assert STYLES.sub("", forced) == piped
+
+
+def test_a_pager_that_shows_no_colours_gets_none(tmp_path: Path) -> None:
+    show = ("show", "last", "--database", str(make_store(tmp_path / "otelchain.duckdb")))
+
+    shown = on_terminal(80, *show, lines=5, PAGER="cat -v")
+
+    assert "assistant" in shown
+    assert "^[[" not in shown
 
 
 def test_a_piped_table_is_as_wide_as_its_longest_value(capsys: pytest.CaptureFixture[str]) -> None:

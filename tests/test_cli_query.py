@@ -166,3 +166,44 @@ def test_a_query_of_the_users_own_is_answered_by_a_collector_too(
     assert failed.stderr == b"Error: long-chains: min_ms must be a number, not 'soon'\n"
     cut = asked(*asking, "--limit", "1")
     assert b"more rows exist" in cut.stderr
+
+
+@pytest.mark.parametrize(
+    ("since", "zone", "rows"),
+    [
+        # The trace began at 23:04:54 UTC, which is 00:04:54 of the next day in Berlin.
+        ("2026-12-01 00:04", "Europe/Berlin", 1),
+        ("2026-12-01 00:05", "Europe/Berlin", 0),
+        ("2026-12-01 00:04", "UTC", 0),
+        ("2026-12-01 00:04 europe/berlin", "Asia/Kolkata", 1),
+    ],
+)
+def test_a_time_is_of_the_zone_that_it_names_or_that_is_chosen(
+    tmp_path: Path, since: str, zone: str, rows: int
+) -> None:
+    traces = ("--database", str(make_store(tmp_path / "x.duckdb")), "--since", since)
+
+    for command in (["traces"], ["query", "traces"]):
+        chosen = asked(*command, *traces, "--timezone", zone, "--format", "jsonl")
+        by_variable = asked(*command, *traces, "--format", "jsonl", OTELCHAIN_TIMEZONE=zone)
+
+        assert len(chosen.stdout.splitlines()) == rows, chosen.stderr
+        assert by_variable.stdout == chosen.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--timezone", "Europe/Berln"],
+            "no time zone is named 'Europe/Berln'; did you mean 'Europe/Berlin'?",
+        ),
+        (["--since", "09:00 Mars"], "no time zone is named 'Mars'; "),
+        (["--since", "2026-03-29 02:30 Europe/Berlin"], "Europe/Berlin has no 02:30 on that day"),
+    ],
+)
+def test_a_zone_that_is_none_is_said(arguments: list[str], said: str) -> None:
+    result = asked("traces", *arguments)
+
+    assert result.returncode == 2
+    assert said in result.stderr.decode()

@@ -22,21 +22,21 @@ def test_the_text_goes_to_standard_output_and_the_findings_beside_it() -> None:
     )  # fmt: skip
 
 
-def test_json_is_one_object_that_scripts_read() -> None:
+def test_json_is_redacted_as_the_tree_it_is_and_findings_are_rows_that_scripts_read() -> None:
     tree = {"a": [{"b": "x bob@example.com"}], "password": "hunter2"}
 
+    text = asked("redact", "test", stdin=json.dumps(tree))
     result = asked("redact", "test", "--format", "json", stdin=json.dumps(tree))
 
-    shown = json.loads(result.stdout)
-    assert json.loads(shown["redacted"]) == {
+    assert json.loads(text.stdout) == {
         "a": [{"b": "x [REDACTED:email]"}],
         "password": "[REDACTED:secret]",
     }
-    assert shown["findings"] == [
-        {"rule": "email", "path": "a[0].b", "start": 2, "length": 15},
-        {"rule": "secret", "path": "password", "start": 0, "length": 7},
+    rest = {"failed_texts": 0}
+    assert json.loads(result.stdout) == [
+        {"rule": "email", "path": "a[0].b", "start": 2, "length": 15, **rest},
+        {"rule": "secret", "path": "password", "start": 0, "length": 7, **rest},
     ]
-    assert shown["failures"] == {}
     assert b"hunter2" not in result.stdout + result.stderr
 
 
@@ -44,7 +44,7 @@ def test_json_is_one_object_that_scripts_read() -> None:
     ("text", "code"), [("hello", 0), ("bob@example.com", 1), ('{"password": "x"}', 1)]
 )
 def test_scripts_can_ask_for_an_exit_code(text: str, code: int) -> None:
-    assert asked("redact", "test", "--fail-on-findings", stdin=text).returncode == code
+    assert asked("redact", "test", "--fail-on-rows", stdin=text).returncode == code
     assert asked("redact", "test", stdin=text).returncode == 0
 
 
@@ -78,8 +78,14 @@ def test_a_rule_that_fails_is_named(tmp_path: Path) -> None:
     path = tmp_path / "redaction.toml"
     path.write_text('[[rules]]\ncallable = "json:loads"\n')
 
-    result = asked("redact", "test", "--policy", str(path), "--fail-on-findings", stdin="no JSON")
+    result = asked("redact", "test", "--policy", str(path), "--fail-on-rows", stdin="no JSON")
 
+    rows = asked("redact", "test", "--policy", str(path), "--format", "jsonl", stdin="no JSON")
+    assert json.loads(rows.stdout) == {
+        **dict.fromkeys(("start", "length", "path")),
+        "rule": "loads",
+        "failed_texts": 1,
+    }
     assert result.stdout == b"<redaction failed: loads>\n"
     assert b"rule loads failed on 1 text" in result.stderr
     assert result.returncode == 1
@@ -96,10 +102,13 @@ def test_a_policy_file_can_be_checked(tmp_path: Path) -> None:
     assert checked.returncode == 0
     assert checked.stdout.decode().startswith(f"{good}: ")
     assert "rules: 1" in checked.stdout.decode()
-    assert refused.returncode == 2
-    assert refused.stderr.decode().startswith(
-        f"Error: {bad}: rule 1: no redaction detector is named 'emial'; did you mean 'email'?"
-    )
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    why = f"{bad}: rule 1: no redaction detector is named 'emial'; did you mean 'email'?"
+    assert refused.stderr.decode().startswith(why)
+    both = json.loads(asked("redact", "check", str(good), str(bad), "--format", "json").stdout)
+    assert [row["file"] for row in both] == [str(good), str(bad)]
+    assert [row["problem"] is None for row in both] == [True, False]
+    assert both[1]["problem"].startswith(why)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_line_says_when_how_and_what(tmp_path: Path) -> None:
     shown = on_terminal(70, "tail", "--database", database, interrupt_after="[2Jup")
 
     line = STYLES.sub("", shown).splitlines()[0]
-    assert line.split()[:5] == ["23:04:54.123", "error", "1.00", "s", "4bf92f35"]
+    assert line.split()[:5] == ["23:04:54.123Z", "error", "1.00", "s", "4bf92f35"]
     assert "look\\x1b[2Jup" in line
     assert "Traceback" not in shown
 

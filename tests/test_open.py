@@ -3,7 +3,7 @@
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,12 @@ import pytest
 
 import otelchain
 from collector_process import RunningCollector
-from otelchain_queries import QueryError
+from otelchain.reading import runs_pages
+from otelchain.reading.runs_question import RunsQuestion
+from otelchain.reading.source import FileSource
+from otelchain_collector import answers
+from otelchain_collector.answer import ArrowAnswer
+from otelchain_queries import Query, QueryError
 from stored_runs import SUPPORT_RUNS, TRACE, add_runs, asked, make_store, run
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J"
@@ -138,6 +143,109 @@ def test_a_limit_that_was_not_asked_for_is_said(database: Path) -> None:
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("running", [False, True], ids=["file", "collector"])
+def test_runs_are_read_page_by_page(
+    database: Path,
+    start_collector: Callable[..., RunningCollector],
+    monkeypatch: pytest.MonkeyPatch,
+    running: bool,
+) -> None:
+    # Of one time all: only the ids tell where a page ends.
+    add_runs(database, [run(n, None, "more", "chain", start_ms=50) for n in range(100, 125)])
+    traces = otelchain.open(database)
+    expected = traces.runs(limit=1_000)
+    if running:
+        start_collector(database)
+    monkeypatch.setattr(runs_pages, "_PAGE_ROWS", 4)
+
+    for limit in (0, 3, 4, 5, 29, 1_000):
+        pd.testing.assert_frame_equal(traces.runs(limit=limit), expected[:limit])
+    one = traces.runs(columns=["span_id", "name", "span_id"], limit=10)
+    assert list(one.columns) == ["span_id", "name", "span_id"]
+    assert len(expected) == 29
+
+
+class Arriving(FileSource):
+    """A file into which a newer run comes after every answer."""
+
+    def query_arrow(self, query: Query, values: Mapping[str, str]) -> ArrowAnswer:
+        answer = super().query_arrow(query, values)
+        add_runs(self._database, [run(1_000, None, "newer", "chain", start_ms=1_000)])
+        return answer
+
+
+def test_what_arrives_between_two_pages_moves_no_run(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_pages, "_PAGE_ROWS", 2)
+    question = RunsQuestion.of({}, since=None, until=None, columns=["name"])
+
+    rows, has_more = runs_pages.runs_table(Arriving(database), question, 100)
+
+    assert rows.column("name").to_pylist() == ["fake-1", "lookup", "search", "assistant"]
+    assert not has_more
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_halves(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = [run(n, None, "more", "tool", start_ms=n, outputs="y" * 300) for n in range(100, 110)]
+    add_runs(database, more)
+    monkeypatch.setattr(answers, "MAX_ANSWER_BYTES", 2_000)
+    monkeypatch.setattr(runs_pages, "_PAGE_ROWS", 100)
+    traces = otelchain.open(database)
+
+    texts = traces.runs(columns=["name", "inputs", "outputs"])
+
+    assert list(texts["name"]) == [*["more"] * 10, "fake-1", "lookup", "search", "assistant"]
+    with pytest.raises(otelchain.OtelchainError, match="the answer is larger than"):
+        traces.sql("SELECT name, inputs, outputs FROM runs, range(9)")
+
+
+def test_after_a_question_that_failed_the_next_one_is_answered(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FileSource(database).held() as source:
+        with monkeypatch.context() as small:
+            small.setattr(answers, "MAX_ANSWER_BYTES", 100)
+            with pytest.raises(answers.QueryFailed, match="larger than"):
+                source.sql("SELECT * FROM runs", 10)
+
+        assert source.sql("SELECT count(*) FROM runs", 1).rows == [[4]]
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "5", True])
+def test_a_limit_is_a_number_of_rows(database: Path, limit: Any) -> None:
+    traces = otelchain.open(database)
+
+    with pytest.raises(otelchain.OtelchainError, match="limit must be a whole number, not"):
+        traces.runs(limit=limit)
+
+
+def test_more_than_an_answer_has_is_refused_and_never_cut_in_silence(database: Path) -> None:
+    traces = otelchain.open(database)
+
+    for ask in (
+        lambda: traces.query("traces", limit=100_001),
+        lambda: traces.sql("SELECT 1", limit=100_001),
+    ):
+        with pytest.raises(otelchain.OtelchainError, match="limit must be at most 100,000; runs"):
+            ask()
+    with pytest.warns(UserWarning, match="more rows exist"):
+        assert len(traces.sql("SELECT range FROM range(100001)")) == 100_000
+
+
+@pytest.mark.parametrize("trace_id", ["4bf9", "last", TRACE.upper(), f"{TRACE[:8]}-{TRACE[8:]}"])
+def test_the_beginning_of_an_id_is_enough(traces: otelchain.Traces, trace_id: str) -> None:
+    slow = traces.query("slow-tools", trace_id=trace_id)
+    runs = traces.runs(trace_id=trace_id)
+
+    assert (list(slow["name"]), len(runs)) == (["lookup"], 4)
+    assert len(traces.runs(trace_id=[trace_id, "f" * 32])) == 4
+    with pytest.raises(otelchain.OtelchainError, match="no trace has an id that begins with 'ab'"):
+        traces.query("slow-tools", trace_id="ab")
+
+
 def test_a_tree_prints_as_the_command_prints_it(traces: otelchain.Traces, tmp_path: Path) -> None:
     tree = traces.tree("4bf9")
 
@@ -150,6 +258,9 @@ def test_a_tree_prints_as_the_command_prints_it(traces: otelchain.Traces, tmp_pa
     assert (tree.trace_id, len(tree)) == (TRACE, 4)
     assert list(tree.frame["depth"]) == [0, 1, 1, 2]
     assert str(tree.frame["start_time"].dtype) == "datetime64[ns, UTC]"
+    assert tree.frame["start_time"].astype("int64").iloc[0] == 1_796_079_894_123_456_789
+    assert tree.frame["inputs"].iloc[2] == '{"id":42}'
+    assert tree.to_frame(json=True)["inputs"].iloc[2] == {"id": 42}
 
 
 @pytest.mark.failure("stored-scripts")
@@ -232,8 +343,10 @@ def test_what_is_wrong_is_said(database: Path, tmp_path: Path) -> None:
     assert "there is no database" in refused(error, lambda: otelchain.open(tmp_path / "no.duckdb"))
     assert "no collector answers" in refused(error, lambda: otelchain.open("http://127.0.0.1:9"))
     assert "is not an HTTP address" in refused(error, lambda: otelchain.open("http://[x"))
-    assert "did you mean 'slow-tools'" in refused(QueryError, lambda: traces.query("slow-tool"))
-    assert "no parameter 'sinc'" in refused(QueryError, lambda: traces.query("traces", sinc="1h"))
+    assert "did you mean 'slow-tools'" in refused(error, lambda: traces.query("slow-tool"))
+    assert refused(QueryError, lambda: traces.query("traces", sinc="1h")) == (
+        "traces has no parameter 'sinc'; did you mean 'since'?"
+    )
     assert "since='someday' is not a time" in refused(
         error, lambda: traces.query("traces", since="someday")
     )

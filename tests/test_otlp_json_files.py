@@ -40,10 +40,10 @@ from exchanged import (
     same_rows,
     write_lines,
 )
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.attribute_limit import cut_long_values
 from otelchain_collector.exchange.otlp_json_files import write_otlp_json
 from otelchain_collector.exchange.pages import Filters
-from otelchain_collector.guard import QueryFailed
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.signals import LOGS, METRICS, SIGNALS, TRACES, Signal
 from otelchain_collector.store import Store

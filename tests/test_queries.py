@@ -323,7 +323,7 @@ def test_binding_fills_in_the_defaults() -> None:
 def test_binding_an_unknown_parameter_names_the_known_ones() -> None:
     with pytest.raises(
         QueryError,
-        match=r"^slow-runs has no parameter 'services'; it has: min_duration, service$",
+        match=r"^slow-runs has no parameter 'services'; did you mean 'service'\?$",
     ):
         parse(HEADER, "slow_runs.sql").bind({"services": "shop"})
 

@@ -30,5 +30,6 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
         "ok": 4,
         "error": 1,
     }
+    assert {"id": 42} in list(names["calls"]["inputs"])
     assert names["tree"]._repr_html_().startswith("<div>")
     assert "lookup [tool]" in names["tree"].waterfall()

@@ -127,7 +127,7 @@ def test_apply_leaves_no_byte_of_a_secret_in_file_or_log_and_changes_nothing_els
         "traces.duckdb",
         "traces.duckdb.collector.json",
     }
-    again = asked("redact", "scan", "--database", str(database), "--fail-on-findings")
+    again = asked("redact", "scan", "--database", str(database), "--fail-on-rows")
     assert again.returncode == 0
 
 
@@ -184,7 +184,7 @@ def test_a_stricter_policy_finds_what_the_first_one_let_through(
 
     answer = asked(
         *("redact", "scan", "--database", str(database), "--policy", str(policy)),
-        *("--format", "json", "--fail-on-findings"),
+        *("--format", "json", "--fail-on-rows"),
     )
 
     assert answer.returncode == 1

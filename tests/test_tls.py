@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import collector_process
+import otelchain
 from collector_process import RunningCollector
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.tls import Tls
@@ -58,6 +59,35 @@ def _mutual(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[
     collector = collector_process.start(folder / "t.duckdb", folder / "log", *options)
     yield collector
     collector.kill()
+
+
+def test_python_shows_and_checks_certificates(
+    encrypted: RunningCollector, mutual: RunningCollector, files: Files, strangers: Files
+) -> None:
+    def answers(collector: RunningCollector, **shown: Any) -> list[int]:
+        return list(otelchain.open(f"https://{collector.http}", **shown).sql(QUESTION[1])["answer"])
+
+    mine = {"client_certificate": files.client_certificate, "client_key": files.client_key}
+    theirs = {
+        "client_certificate": strangers.client_certificate,
+        "client_key": strangers.client_key,
+    }
+
+    assert answers(encrypted, ca_file=files.ca) == [42]
+    assert answers(mutual, ca_file=files.ca, **mine) == [42]
+    for collector, shown, said in (
+        (encrypted, {}, "its certificate is not trusted"),
+        (encrypted, {"ca_file": strangers.ca}, "its certificate is not trusted"),
+        (encrypted, {"ca_file": files.key}, "cannot use --ca-file"),
+        (encrypted, {"ca_file": files.ca / "no"}, "cannot use --ca-file"),
+        (mutual, {"ca_file": files.ca}, "it wants a certificate"),
+        (mutual, {"ca_file": files.ca, **theirs}, "no collector answers at https://"),
+        (mutual, {"ca_file": files.ca, **mine, "client_key": files.key}, "cannot use --client-c"),
+    ):
+        with pytest.raises(otelchain.OtelchainError, match=said):
+            answers(collector, **shown)
+    with pytest.raises(otelchain.OtelchainError, match="write https://"):
+        otelchain.open(f"http://{encrypted.http}")
 
 
 def post(collector: RunningCollector, context: ssl.SSLContext) -> int:

@@ -6,17 +6,24 @@ Every function here blocks; call it from a thread that owns the connection.
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 import duckdb
-import orjson
 import pyarrow as pa
 
+from otelchain_collector.answer import (
+    DEFAULT_MAX_SECONDS,
+    MAX_ROWS,
+    TOO_LARGE,
+    Answer,
+    ArrowAnswer,
+    Column,
+    JSONValue,
+    QueryFailed,
+)
 from otelchain_collector.damage import hint
 from otelchain_collector.guard import (
-    QueryFailed,
     check_sql,
     check_tree,
     guard,
@@ -24,10 +31,12 @@ from otelchain_collector.guard import (
     syntax_tree,
     walk,
 )
-from otelchain_collector.json_values import JSONValue, json_rows, readable
+from otelchain_collector.json_values import json_rows, readable
 from otelchain_queries import Query
 
 __all__ = [
+    "DEFAULT_MAX_SECONDS",
+    "MAX_ROWS",
     "Answer",
     "ArrowAnswer",
     "Column",
@@ -41,72 +50,9 @@ __all__ = [
 ]
 
 DEFAULT_MAX_ROWS: Final = 1_000
-# The most rows that one answer may have: it is held in memory, here and by the reader.
-MAX_ROWS: Final = 100_000
 # As Arrow has them; as Python values they take several times as much.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
-DEFAULT_MAX_SECONDS: Final = 30.0
 _BATCH_ROWS: Final = 2048
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of an answer; ``type`` is DuckDB's name for the type it had there."""
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A result as JSON values.
-
-    Attributes:
-        columns: Name and DuckDB type of each column.
-        rows: One list per row, a value per column.
-        has_more: More rows exist than the limit let through.
-    """
-
-    columns: tuple[Column, ...]
-    rows: list[list[JSONValue]]
-    has_more: bool = False
-
-    @property
-    def body(self) -> bytes:
-        """The answer as it travels."""
-        return self.to_json()
-
-    def to_json(self) -> bytes:
-        """Return the answer as it travels over HTTP."""
-        columns = [{"name": column.name, "type": column.type} for column in self.columns]
-        return orjson.dumps({"columns": columns, "rows": self.rows, "has_more": self.has_more})
-
-    @classmethod
-    def from_json(cls, text: bytes) -> "Answer":
-        """Return what `to_json` wrote.
-
-        Raises:
-            ValueError: It is something else.
-        """
-        found = orjson.loads(text)
-        try:
-            columns = tuple(Column(column["name"], column["type"]) for column in found["columns"])
-            return cls(columns, list(found["rows"]), bool(found["has_more"]))
-        except (KeyError, TypeError) as error:
-            raise ValueError("not an answer") from error
-
-
-@dataclass(frozen=True)
-class ArrowAnswer:
-    """A result as an Arrow IPC stream, with DuckDB's types where Arrow has them, else as text."""
-
-    stream: bytes
-    has_more: bool = False
-
-    @property
-    def body(self) -> bytes:
-        """The answer as it travels."""
-        return self.stream
 
 
 AnyAnswer = TypeVar("AnyAnswer", Answer, ArrowAnswer)
@@ -170,7 +116,7 @@ def refuse_large(size_bytes: int) -> None:
     """
     if size_bytes > MAX_ANSWER_BYTES:
         raise QueryFailed(
-            f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; "
+            f"{TOO_LARGE} {MAX_ANSWER_BYTES >> 20} MiB; "
             "ask for fewer rows or leave out long columns"
         )
 

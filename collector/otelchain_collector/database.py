@@ -114,7 +114,8 @@ def attached(database: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConn
         if version > LATEST_VERSION:
             raise SchemaTooNewError(
                 f"{str(database)!r} has schema version {version}, but otelchain {__version__} "
-                f"knows versions up to {LATEST_VERSION}"
+                f"knows versions up to {LATEST_VERSION}; use the otelchain that wrote it, or a "
+                "newer one"
             )
         yield connection
 

@@ -12,12 +12,7 @@ from typing import Any, Final, NoReturn
 
 import duckdb
 
-from otelchain.errors import OtelchainError
-
-
-class QueryFailed(OtelchainError):  # noqa: N818 - it is the outcome of a question, told in one line
-    """A question cannot be answered; the text is one line."""
-
+from otelchain_collector.answer import QueryFailed
 
 # In this order: the last one makes the others final, for this process as long as the file is open.
 _SETTINGS: Final = (

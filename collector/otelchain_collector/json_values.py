@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
-JSONValue: TypeAlias = bool | int | float | str | list["JSONValue"] | dict[str, "JSONValue"] | None
+from otelchain_collector.answer import JSONValue
 
 # What Arrow has no type for, or not the same in every DuckDB version: DuckDB's own text is taken.
 _AS_TEXT: Final = frozenset(

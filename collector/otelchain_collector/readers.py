@@ -10,8 +10,9 @@ from typing import Final, Generic, TypeVar
 
 import duckdb
 
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.errors import StoreUnavailableError
-from otelchain_collector.guard import QueryFailed, one_line
+from otelchain_collector.guard import one_line
 from otelchain_collector.memory_guard import Guarded, MemoryGuard
 from otelchain_collector.questions import Asker, Lane, QuestionStoppedError
 from otelchain_collector.store import INVALIDATING, Store

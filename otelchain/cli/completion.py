@@ -1,4 +1,4 @@
-"""``otelchain completion``: the script with which a shell completes commands, options and ids."""
+"""``otelchain completion``: the script with which a shell completes commands, ids and values."""
 
 from typing import Final
 
@@ -15,11 +15,11 @@ _VARIABLE: Final = "_OTELCHAIN_COMPLETE"
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion_command(ctx: click.Context, /, shell: str) -> None:
-    """Print a script that lets SHELL complete commands, queries, options and the ids of traces.
+    """Print a script that lets SHELL complete commands, queries, options, ids and values.
 
     Load it where your shell starts: in ~/.bashrc or ~/.zshrc as below, for fish in
-    ~/.config/fish/completions/otelchain.fish. The ids are those of --database and --endpoint, or
-    of their variables.
+    ~/.config/fish/completions/otelchain.fish. Ids, services, statuses and names are those of
+    --database and --endpoint, or of their variables.
 
     \b
     Example:

@@ -1,17 +1,16 @@
 """``otelchain diagnose``: ask every query whose rows are findings, and tell them by weight."""
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import otelchain_queries
-from otelchain.cli.options import QUERIES_DIR, format_option, with_options
-from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import Moment, Time
+from otelchain.cli.asking import Asking, Question, asking_options
+from otelchain.cli.options import QUERIES_DIR, filter_option, with_options
+from otelchain.cli.times import TIMEZONE, Moment, Time
 from otelchain.cli.trace_id import TraceId
 from otelchain.reading.visible import visible
 from otelchain_queries import Query
@@ -21,7 +20,13 @@ if TYPE_CHECKING:
     from otelchain_collector.answers import Answer
 
 _DEFAULT_SHOWN: Final = 3
-_FOUND: Final = 1
+_COLUMNS: Final = (
+    ("weight", "BIGINT"),
+    ("query", "VARCHAR"),
+    ("text", "VARCHAR"),
+    ("trace_id", "VARCHAR"),
+    ("more", "BIGINT"),
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Found:
         help="Only what started at or after this time.",
     ),
     click.Option(["--until"], type=Time(), help="Only what started before this time."),
-    click.Option(["--service"], default="", help="Only this service."),
+    TIMEZONE,
+    filter_option("service", "Only this service."),
     click.Option(
         ["--each"],
         type=click.IntRange(min=1),
@@ -62,24 +68,17 @@ class Found:
         show_default=True,
         help="Most findings of one query.",
     ),
-    click.Option(["--exit-code"], is_flag=True, help="Exit with 1 when there is a finding."),
-    format_option(("text", "json")),
     QUERIES_DIR,
-    *PLACE,
+    *asking_options("text"),
 )
-@click.pass_context
 def diagnose_command(
-    ctx: click.Context,
-    /,
     trace_id: str | None,
     since: Moment,
     until: Moment | None,
     service: str,
     each: int,
-    exit_code: bool,
-    format_name: str,
     queries_dirs: tuple[Path, ...],
-    **place: Any,
+    **values: Any,
 ) -> None:
     """Say in words what is wrong: in the last 24 hours, or in one trace.
 
@@ -91,22 +90,30 @@ def diagnose_command(
     Example:
       otelchain diagnose --since 7d
       otelchain diagnose last
-      otelchain diagnose --exit-code --format json
+      otelchain diagnose --fail-on-rows --format json
     """  # noqa: D301 - click reads the character \b
-    from otelchain.reading.source import open_source
+    asking = Asking.taken_from(values)
+    queries = list(_queries(queries_dirs))
 
-    source = open_source(Place(**place))
-    values = {"service": service, **({"until": str(until)} if until else {})}
-    if trace_id is None:
-        values["since"] = str(since)
-    else:
-        values |= _whole(source, trace_id)
-    queries = [query for query in _queries(queries_dirs) if values.keys() <= _taken(query)]
-    found = [finding for query in queries for finding in _ask(source, query, values, each)]
+    def ask(source: "Source") -> "Answer":
+        # Taken anew whenever it is asked: what counts from now moves with it.
+        narrowed = {"service": service, **({"until": str(until)} if until else {})}
+        narrowed |= _whole(source, trace_id) if trace_id else {"since": str(since)}
+        return _answer(source, queries, narrowed, each)
+
+    asking.answer(Question(ask), drawings={"text": _text})
+
+
+def _answer(
+    source: "Source", queries: list[Query], values: Mapping[str, str], each: int
+) -> "Answer":
+    from otelchain_collector.answers import Answer, Column
+
+    asked = [query for query in queries if values.keys() <= _taken(query)]
+    found = [finding for query in asked for finding in _ask(source, query, values, each)]
     found.sort(key=lambda finding: -finding.weight)
-    _print(found, format_name)
-    if found and exit_code:
-        ctx.exit(_FOUND)
+    columns = tuple(Column(*column) for column in _COLUMNS)
+    return Answer(columns, [list(astuple(finding)) for finding in found])
 
 
 def _queries(folders: tuple[Path, ...]) -> Iterator[Query]:
@@ -122,7 +129,7 @@ def _taken(query: Query) -> set[str]:
 
 def _whole(source: "Source", trace_id: str) -> dict[str, str]:
     """Return the values that narrow a query to a trace: its whole id, and when it began."""
-    from otelchain.reading.trace_tree import UnknownTraceError
+    from otelchain.reading.whole_id import UnknownTraceError
 
     answer = source.query(otelchain_queries.load("trace"), {"trace_id": trace_id})
     rows = list(_rows(answer))
@@ -156,16 +163,12 @@ def _rows(answer: "Answer") -> Iterator[dict[str, Any]]:
     return (dict(zip(names, row, strict=True)) for row in answer.rows)
 
 
-def _print(found: list[Found], format_name: str) -> None:
-    if format_name == "json":
-        click.echo(json.dumps([asdict(finding) for finding in found], indent=2))
-        return
-    for finding in found:
-        click.echo(visible(finding.text))
-        look = f"  look: otelchain show {finding.trace_id}" if finding.trace_id else ""
-        more = f"  {finding.more} more: otelchain query {finding.query}" if finding.more else ""
-        for line in (look, more):
-            if line:
-                click.echo(line)
-    if not found:
-        click.echo("nothing found", err=True)
+def _text(answer: "Answer", _: object) -> str:
+    lines = []
+    for finding in (Found(**row) for row in _rows(answer)):
+        lines.append(visible(finding.text))
+        if finding.trace_id:
+            lines.append(f"  look: otelchain show {visible(finding.trace_id)}")
+        if finding.more:
+            lines.append(f"  {finding.more} more: otelchain query {finding.query}")
+    return "".join(f"{line}\n" for line in lines)

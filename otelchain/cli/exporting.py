@@ -1,8 +1,7 @@
 """``otelchain export``: stored data as files of other formats."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from otelchain.cli.group import Commands
-from otelchain.cli.options import with_options
+from otelchain.cli.options import filter_option, with_options
 from otelchain.cli.place import PLACE, Place
-from otelchain.cli.times import Moment, Time
-from otelchain.reading.times import EXAMPLES
+from otelchain.cli.times import TIMEZONE, Moment, Time
+from otelchain.cli.trace_id import TraceId
+from otelchain.reading.times import EXAMPLES, unix_nano
 
 if TYPE_CHECKING:
+    from otelchain.reading.source import Source
     from otelchain_collector.exchange.pages import Ask, Filters
 
 _SIGNALS: Final = ("traces", "logs", "metrics")
@@ -24,9 +25,13 @@ _FILTERS: Final = (
         ["--since"], type=Time(), help=f"Only what started at or after this time ({EXAMPLES})."
     ),
     click.Option(["--until"], type=Time(), help="Only what started before this time."),
-    click.Option(["--service"], metavar="NAME", help="Only what this service sent."),
+    TIMEZONE,
+    filter_option("service", "Only what this service sent.", default=None),
     click.Option(
-        ["--trace"], metavar="ID", help="Only the trace whose id begins so; leaves out metrics."
+        ["--trace"],
+        type=TraceId(),
+        metavar="ID",
+        help="Only this trace: an id, the beginning of one, or last; leaves out metrics.",
     ),
 )
 _SIGNAL: Final = click.Option(
@@ -105,8 +110,8 @@ def parquet_command(output: Path, signals: tuple[str, ...], **values: Any) -> No
     from otelchain_collector.signals import SIGNALS
 
     chosen = [signal for signal in SIGNALS if signal.name in signals]
-    ask, filters = _asked(values)
-    with _progress(ask, [signal.name for signal in chosen], filters) as advance:
+    names = [signal.name for signal in chosen]
+    with _asked(values) as (ask, filters), _progress(ask, names, filters) as advance:
         write_parquet(chosen, ask, filters, output, advance)
 
 
@@ -148,21 +153,20 @@ def _export(
 ) -> None:
     from otelchain_collector.exchange.targets import target
 
-    ask, filters = _asked(values)
     with (
+        _asked(values) as (ask, filters),
         _progress(ask, signals, filters) as advance,
         target(None if output == Path("-") else output) as stream,
     ):
         write(ask, filters, stream, advance)
 
 
-def _asked(values: dict[str, Any]) -> "tuple[Ask, Filters]":
-    """Return whom to ask, and for what."""
+@contextmanager
+def _asked(values: dict[str, Any]) -> "Iterator[tuple[Ask, Filters]]":
+    """Give whom to ask, opened once for all pages, and for what."""
     from otelchain.reading.source import open_source
+    from otelchain_collector.answer import QueryFailed
     from otelchain_collector.exchange.pages import Filters
-    from otelchain_collector.guard import QueryFailed
-
-    source = open_source(Place.taken_from(values))
 
     def ask(sql: str) -> list[dict[str, Any]]:
         answer = source.sql(sql, _MAX_ROWS)
@@ -175,19 +179,27 @@ def _asked(values: dict[str, Any]) -> "tuple[Ask, Filters]":
         return [dict(zip(names, row, strict=True)) for row in answer.rows]
 
     since, until = (_unix_nano(values.pop(name)) for name in ("since", "until"))
-    return ask, Filters(since, until, values.pop("service"), values.pop("trace"))
+    service, trace = values.pop("service"), values.pop("trace")
+    with open_source(Place.taken_from(values)).held() as source:
+        yield ask, Filters(since, until, service, _whole(source, trace) if trace else None)
+
+
+def _whole(source: "Source", trace: str) -> str:
+    from otelchain.reading.whole_id import UnknownTraceError, whole_trace_id
+
+    try:
+        return whole_trace_id(source, trace)
+    except UnknownTraceError:
+        if trace == "last":
+            raise
+        return trace  # Log records may name a trace that has no span here.
 
 
 _MAX_ROWS: Final = 100_000
 
 
 def _unix_nano(moment: Moment | None) -> int | None:
-    """Return a moment, such as 2026-11-30T09:00:00.5Z, in nanoseconds since 1970."""
-    if moment is None:
-        return None
-    whole, _, fraction = str(moment).removesuffix("Z").partition(".")
-    second = datetime.fromisoformat(whole).replace(tzinfo=timezone.utc)
-    return int(second.timestamp()) * 10**9 + int(fraction.ljust(9, "0"))
+    return None if moment is None else unix_nano(str(moment))
 
 
 def _progress(

@@ -11,7 +11,7 @@ import click
 
 from otelchain.errors import OtelchainError
 from otelchain.reading.extras import MissingExtraError, extra_of
-from otelchain_queries import QueryError
+from otelchain.reading.visible import visible
 
 # Exit codes of a shell for a program ended by SIGINT and by SIGPIPE.
 _INTERRUPTED: Final = 130
@@ -24,6 +24,30 @@ class Commands(click.Group):
     # What a command of this group is called in "no … is named".
     noun = "command"
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what stands before a command's name, or say that it belongs after one."""
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.NoSuchOption as error:
+            name = self._with_option(ctx, error.option_name, args)
+            if name is None:
+                raise
+            raise click.UsageError(
+                f"write {error.option_name} after the name of a {self.noun}, as in "
+                f"'{ctx.command_path} {name} {error.option_name} …'; "
+                f"'{ctx.command_path} --help' lists the names",
+                ctx,
+            ) from error
+
+    def _with_option(self, ctx: click.Context, option: str, args: list[str]) -> str | None:
+        """Return a command that has the option: one that is typed already, or else the first."""
+        names = self.list_commands(ctx)
+        for name in (*(word for word in args if word in names), *names):
+            command = self.get_command(ctx, name)
+            if command and any(option in param.opts for param in command.params):
+                return name
+        return None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -35,7 +59,8 @@ class Commands(click.Group):
 
     def hint(self, ctx: click.Context, name: str) -> str:
         """Say which command may have been meant."""
-        near = difflib.get_close_matches(name, self.list_commands(ctx), 1)
+        names = self.list_commands(ctx)
+        near = difflib.get_close_matches(name, names, 1) or [own for own in names if name in own]
         return f"did you mean {near[0]!r}?" if near else f"'{ctx.command_path} --help' lists them"
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -76,11 +101,12 @@ def _exit_with(run: Callable[[], Any]) -> NoReturn:
         sys.exit(_INTERRUPTED)
     except click.ClickException as error:
         _fail(error.format_message())
-    except (OtelchainError, QueryError) as error:
+    except OtelchainError as error:
         _fail(str(error))
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(text: str) -> NoReturn:
-    click.echo(f"Error: {' '.join(text.split())}", err=True)
+    # An error may quote what is stored: the value that is no number.
+    click.echo(f"Error: {visible(' '.join(text.split()))}", err=True)
     sys.exit(2)

@@ -12,12 +12,16 @@ from otelchain.cli.group import Commands
 from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.progress import progress
+from otelchain.reading.visible import visible
 
 if TYPE_CHECKING:
     from otelchain_collector.exchange.delivery import Delivery, Request
     from otelchain_collector.exchange.sources import Source
 
 _SOME_BAD: Final = 1
+_FILES: Final = click.Argument(
+    ["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)
+)
 _STRICT: Final = click.Option(
     ["--strict"],
     is_flag=True,
@@ -45,8 +49,7 @@ def import_command() -> None:
 
 
 @import_command.command("otlp-json")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@with_options(_STRICT, *PLACE)
+@with_options(_FILES, _STRICT, *PLACE)
 def otlp_json_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
     """Import OTLP/JSON: a request per line, or one document; gzip; - is standard input.
 
@@ -61,8 +64,7 @@ def otlp_json_command(files: tuple[str, ...], strict: bool, **place: Any) -> Non
 
 
 @import_command.command("langsmith")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@with_options(_STRICT, *PLACE)
+@with_options(_FILES, _STRICT, *PLACE)
 def langsmith_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
     """Import LangSmith runs: a JSON object per line; gzip; - is standard input.
 
@@ -77,8 +79,7 @@ def langsmith_command(files: tuple[str, ...], strict: bool, **place: Any) -> Non
 
 
 @import_command.command("parquet")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@with_options(_STRICT, *PLACE)
+@with_options(_FILES, _STRICT, *PLACE)
 def parquet_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
     """Import Parquet files that 'otelchain export parquet' wrote, or folders of them.
 
@@ -98,7 +99,7 @@ class _Complaints:
     def __call__(self, place: str, count: int, reason: str) -> None:
         self.count += count
         many = f"{count} records: " if count > 1 else ""
-        click.echo(f"{place}: {many}{reason}", err=True)
+        click.echo(visible(f"{place}: {many}{reason}"), err=True)
 
 
 def _import(format_name: str, arguments: tuple[str, ...], strict: bool, place: Place) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from otelchain.cli.completing import values_of
 from otelchain.reading.place import DEFAULT_DATABASE
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -14,7 +15,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 TEXTS: Final = ("table", "json", "jsonl", "csv", "markdown")
 FORMATS: Final = (*TEXTS, "parquet")
 
-DATABASE: Final = click.Option(
+DATABASE: Final[click.Option] = click.Option(
     ["--database"],
     type=click.Path(path_type=Path),
     default=DEFAULT_DATABASE,
@@ -24,7 +25,7 @@ DATABASE: Final = click.Option(
     help="DuckDB file written by the collector. While a collector has it open, that collector "
     "is asked instead.",
 )
-ENDPOINT: Final = click.Option(
+ENDPOINT: Final[click.Option] = click.Option(
     ["--endpoint"],
     metavar="URL",
     envvar="OTELCHAIN_ENDPOINT",
@@ -42,6 +43,23 @@ QUERIES_DIR: Final = click.Option(
     help="Folder with .sql files of your own, which join the bundled queries; may be repeated (in "
     "the variable: several, separated as in PATH).",
 )
+
+
+COLOR: Final = click.Option(
+    ["--color"],
+    type=click.Choice(("auto", "always", "never"), case_sensitive=False),
+    default="auto",
+    show_default="auto: on a terminal, unless NO_COLOR is set",
+    help="Whether tables and trees are coloured.",
+)
+
+
+def filter_option(name: str, text: str, default: str | None = "") -> click.Option:
+    """Return an option that narrows what is shown to one value; the shell completes it."""
+    param = name.replace("-", "_")
+    return click.Option(
+        [f"--{name}"], metavar="TEXT", default=default, help=text, shell_complete=values_of(param)
+    )
 
 
 def format_option(formats: tuple[str, ...] = FORMATS) -> click.Option:

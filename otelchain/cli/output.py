@@ -8,7 +8,7 @@ Only a table rounds, to thousandths.
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -16,22 +16,26 @@ import click
 from otelchain.reading.visible import escape_json, visible
 
 if TYPE_CHECKING:
-    from otelchain_collector.answers import Answer, JSONValue
+    from rich.console import Console
+
+    from otelchain_collector.answer import Answer, JSONValue
 
 
-def answer_text(answer: "Answer", format_name: str, *, on_terminal: bool) -> str:
+def answer_text(
+    answer: "Answer", format_name: str, screen: "Callable[[], Console]", *, on_terminal: bool
+) -> str:
     """Return an answer as text.
 
     Args:
         answer: The rows.
         format_name: One of `otelchain.cli.options.FORMATS`, and not parquet, which is no text.
-        on_terminal: A table fits the terminal, with colours; control characters are escaped.
+        screen: Makes what a table is drawn for.
+        on_terminal: A terminal will show it, and must not obey it.
     """
     if format_name == "table":
         from otelchain.cli.table import table_text
-        from otelchain.reading.screen import console, unlimited
 
-        return table_text(answer, console() if on_terminal else unlimited())
+        return table_text(answer, screen())
     text = _FORMATS[format_name](answer)
     # A file gets the values as they are; a terminal must not obey them.
     return _visible_lines(text) if format_name == "csv" and on_terminal else text
@@ -45,8 +49,8 @@ def remark(answer: "Answer", format_name: str, more: str) -> None:
         format_name: How it was printed.
         more: How to get the rows that the limit cut off.
     """
-    if not answer.rows and format_name == "table":
-        click.echo("no rows", err=True)
+    if not answer.rows and format_name in _NOTHING:
+        click.echo(_NOTHING[format_name], err=True)
     if answer.has_more:
         click.echo(f"more rows exist; {more}", err=True)
 
@@ -64,21 +68,40 @@ def to_jsonl(answer: "Answer") -> str:
 
 def to_csv(answer: "Answer") -> str:
     """Return CSV as RFC 4180 has it: CRLF, and quotes where needed; NULL is an empty field."""
+    head = csv_line([column.name for column in answer.columns])
+    return head + "".join(csv_line(row) for row in answer.rows)
+
+
+def csv_line(values: "Sequence[JSONValue]") -> str:
+    """Return one line of CSV with its end."""
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\r\n")
-    rows.writerow([column.name for column in answer.columns])
-    rows.writerows([[plain(value) for value in row] for row in answer.rows])
+    csv.writer(text, lineterminator="\r\n").writerow([plain(value) for value in values])
     return text.getvalue()
 
 
 def to_markdown(answer: "Answer") -> str:
     """Return a Markdown table; pipes are escaped and line breaks become ``<br>``."""
+    columns = answer.columns
     lines = [
-        [_markdown(column.name) for column in answer.columns],
-        ["---:" if is_number(column.type) else "---" for column in answer.columns],
-        *([_markdown(plain(value)) for value in row] for row in answer.rows),
+        markdown_line([column.name for column in columns]),
+        _bars("---:" if is_number(column.type) else "---" for column in columns),
+        *(markdown_line(row) for row in answer.rows),
     ]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(lines)
+
+
+def markdown_line(values: "Sequence[JSONValue]") -> str:
+    """Return one line of a Markdown table with its end."""
+    return _bars(_markdown(plain(value)) for value in values)
+
+
+def markdown_rule(columns: int) -> str:
+    """Return the line below the names of so many columns."""
+    return _bars(["---"] * columns)
+
+
+def _bars(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
 
 
 def plain(value: "JSONValue") -> str:
@@ -101,6 +124,8 @@ _NUMBERS: Final = frozenset({
     "UBIGINT", "UHUGEINT", "UINTEGER", "USMALLINT", "UTINYINT",
 })
 # fmt: on
+# Formats that people read; a program sees for itself that there is nothing.
+_NOTHING: Final = {"table": "no rows", "text": "nothing found"}
 _FORMATS: Final[dict[str, Callable[["Answer"], str]]] = {
     "json": to_json,
     "jsonl": to_jsonl,

@@ -22,8 +22,8 @@ def print_text(text: str, format_name: str, *, pages: bool = False) -> None:
     encoding = "utf-8" if format_name in _UTF_8 else sys.stdout.encoding or "utf-8"
     content = text.encode(encoding, "backslashreplace")
     if pages and sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
-        # It adds a line end of its own.
-        click.echo_via_pager(content.decode(encoding).removesuffix("\n"), color=True)
+        # It adds a line end of its own, and takes colours out where the pager would not show them.
+        click.echo_via_pager(content.decode(encoding).removesuffix("\n"))
     else:
         write(content)
 

@@ -1,8 +1,7 @@
 """``otelchain query``: one subcommand per question, with the options of its header."""
 
-import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,7 +9,11 @@ import otelchain_queries
 from otelchain.cli.check import check_command
 from otelchain.cli.group import Commands
 from otelchain.cli.named_query import named_command
-from otelchain.cli.options import QUERIES_DIR, TEXTS, format_option
+from otelchain.cli.options import QUERIES_DIR
+from otelchain.cli.showing import Showing, is_given, showing_options
+
+if TYPE_CHECKING:
+    from otelchain_collector.answer import Answer, JSONValue
 
 _CHECK: Final = "check"
 
@@ -42,10 +45,10 @@ def _folders(ctx: click.Context) -> tuple[Path, ...]:
     "query",
     cls=QueryCommands,
     invoke_without_command=True,
-    params=[QUERIES_DIR, format_option(("list", *TEXTS))],
+    params=[QUERIES_DIR, *showing_options("list")],
 )
 @click.pass_context
-def query_command(ctx: click.Context, /, queries_dirs: tuple[Path, ...], format_name: str) -> None:
+def query_command(ctx: click.Context, /, queries_dirs: tuple[Path, ...], **values: Any) -> None:
     """Answer a named question about traced runs; without a name, list the questions.
 
     \b
@@ -54,28 +57,28 @@ def query_command(ctx: click.Context, /, queries_dirs: tuple[Path, ...], format_
       otelchain query --queries-dir my-queries
       otelchain query check my-queries/refunds.sql
     """  # noqa: D301 - click reads the character \b
-    if ctx.invoked_subcommand is None:
-        _list(queries_dirs, format_name)
-    elif format_name != "list":
-        raise click.UsageError(f"write --format after {ctx.invoked_subcommand!r}", ctx)
-
-
-def _list(folders: tuple[Path, ...], format_name: str) -> None:
-    queries = [otelchain_queries.load(name, folders) for name in otelchain_queries.names(folders)]
-    if format_name == "list":
-        width = max((len(query.name) for query in queries), default=0)
-        for query in queries:
-            click.echo(f"{query.name:{width}}  {query.title}")
+    if ctx.invoked_subcommand is not None:
+        for param in ctx.command.params:
+            if param.name in values and is_given(param.name):
+                name = param.opts[0]
+                raise click.UsageError(f"write {name} after {ctx.invoked_subcommand!r}", ctx)
         return
-    from otelchain.cli.output import answer_text
-    from otelchain.cli.printing import print_text
-    from otelchain_collector.answers import Answer, Column
+    showing = Showing.taken_from(values)
+    showing.end(showing.show(_queries(queries_dirs), drawings={"list": _listed}))
 
-    names = ("name", "title", "description", "params")
-    columns = tuple(Column(name, "VARCHAR") for name in names)
-    rows: list[Any] = [
+
+def _queries(folders: tuple[Path, ...]) -> "Answer":
+    from otelchain_collector.answer import Answer, Column
+
+    texts = tuple(Column(name, "VARCHAR") for name in ("name", "title", "description"))
+    queries = [otelchain_queries.load(name, folders) for name in otelchain_queries.names(folders)]
+    rows: list[list[JSONValue]] = [
         [query.name, query.title, query.description, [param.name for param in query.params]]
         for query in queries
     ]
-    text = answer_text(Answer(columns, rows), format_name, on_terminal=sys.stdout.isatty())
-    print_text(text, format_name)
+    return Answer((*texts, Column("params", "VARCHAR[]")), rows)
+
+
+def _listed(answer: "Answer", _: object) -> str:
+    width = max((len(str(row[0])) for row in answer.rows), default=0)
+    return "".join(f"{row[0]:{width}}  {row[1]}\n" for row in answer.rows)

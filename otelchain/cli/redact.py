@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from otelchain.cli.asking import Asking, Question, asking_options
 from otelchain.cli.group import Commands
-from otelchain.cli.options import DATABASE, TEXTS, format_option, with_options
-from otelchain.cli.place import PLACE, Place
+from otelchain.cli.options import DATABASE, with_options
+from otelchain.cli.showing import Showing, showing_options
+from otelchain.errors import RedactionPolicyError
+from otelchain.reading.visible import visible
 
 if TYPE_CHECKING:
-    from otelchain_collector.redaction.report import Report
-
-_FOUND: Final = 1  # exit code of --fail-on-findings
+    from otelchain.reading.source import Source
+    from otelchain_collector.answer import Answer, JSONValue
+    from otelchain_collector.redaction.stored import StoredRedaction
 
 
 class _Redact(Commands):
@@ -35,16 +38,6 @@ def redact_command() -> None:
 def _unknown() -> int:
     """Leave it to whoever reads the rows to say how many there are."""
     return 0
-
-
-def _print_report(report: "Report", format_name: str) -> None:
-    from otelchain.cli.output import answer_text, remark
-    from otelchain.cli.printing import print_text
-
-    answer = report.answer()
-    text = answer_text(answer, format_name, on_terminal=sys.stdout.isatty())
-    print_text(text, format_name)
-    remark(answer, format_name, "")
 
 
 def _warn_of_damaged_logs(database: Path) -> None:
@@ -83,76 +76,79 @@ _POLICY: Final = click.Option(
         help="Treat the text as this attribute of a span, such as otelchain.metadata or "
         "gen_ai.output.messages: rules may be bound to a place.",
     ),
-    format_option(("table", "json")),
-    click.Option(
-        ["--fail-on-findings"],
-        is_flag=True,
-        help="Exit with 1 when something was found or a rule failed.",
-    ),
+    *showing_options("text"),
 )
-@click.pass_context
-def test_command(
-    context: click.Context,
-    policy: str | None,
-    preset: str | None,
-    attribute: str,
-    format_name: str,
-    fail_on_findings: bool,
-) -> None:
+def test_command(policy: str | None, preset: str | None, attribute: str, **values: Any) -> None:
     """Redact standard input, and say which rule found what where; a value itself is never shown.
 
-    JSON is treated as the tree it is: the path says where, and start counts characters of the
-    string there.
+    As text, the redacted input goes to standard output and what was found to standard error; every
+    other format has a row for each finding, and one for each rule that failed. JSON is treated as
+    the tree it is: the path says where, and start counts characters of the string there.
 
     \b
     Example:
       otelchain redact test --policy redaction.toml < message.txt
-      otelchain redact test --preset secrets --format json --fail-on-findings < fixture.json
+      otelchain redact test --preset secrets --format json --fail-on-rows < fixture.json
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.findings import print_findings
+    from otelchain.cli.findings import findings_answer, tell
     from otelchain.redaction.places import foreign_place
     from otelchain.redaction.policy_file import load, load_preset
 
+    showing = Showing.taken_from(values)
     redactor = load_preset(preset) if preset is not None else load(policy or "")
     text = sys.stdin.buffer.read().decode(errors="replace")
     findings = redactor.findings(text, foreign_place(attribute))
-    print_findings(findings, format_name)
-    if fail_on_findings and (findings.found or findings.failures):
-        context.exit(_FOUND)
+    redacted = str(findings.redacted)
+    whole_lines = redacted if redacted.endswith("\n") else f"{redacted}\n"
+    answer = showing.show(findings_answer(findings), drawings={"text": lambda *_: whole_lines})
+    if showing.format_name == "text":
+        tell(findings)
+    showing.end(answer)
 
 
 @redact_command.command("check")
-@click.argument("file", type=click.Path(path_type=Path))
-def check_command(file: Path) -> None:
-    """Read the policy FILE; say what it does, or what is wrong with it (exit code 2).
+@with_options(
+    click.Argument(
+        ["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+    ),
+    *showing_options("text"),
+)
+def check_command(files: tuple[Path, ...], **values: Any) -> None:
+    """Read each policy FILE; say what it does, or what is wrong with it (exit code 1).
 
     \b
     Example:
       otelchain redact check redaction.toml
+      otelchain redact check *.toml --format json
     """  # noqa: D301 - click reads the character \b
+    from otelchain_collector.answer import Answer, Column
+
+    showing = Showing.taken_from(values)
+    columns = tuple(Column(name, "VARCHAR") for name in ("file", "summary", "problem"))
+    rows: list[list[JSONValue]] = [[str(file), *_checked(file)] for file in files]
+    lines = "".join(f"{file}: {summary}\n" for file, summary, _ in rows if summary)
+    answer = showing.show(Answer(columns, rows), drawings={"text": lambda *_: lines})
+    showing.end(answer, failed=any(problem for *_, problem in rows))
+
+
+def _checked(file: Path) -> tuple[str | None, str | None]:
+    """Return what the policy does, and what is wrong with it; one of both."""
     from otelchain.redaction import Redactor
 
-    click.echo(f"{file}: {Redactor.from_file(file).summary()}")
+    try:
+        file.read_bytes()
+    except OSError as error:  # Not a mistake in the policy.
+        raise click.UsageError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    try:
+        return Redactor.from_file(file).summary(), None
+    except RedactionPolicyError as error:
+        click.echo(visible(str(error)), err=True)
+        return None, str(error)
 
 
 @redact_command.command("scan")
-@with_options(
-    _POLICY,
-    format_option(TEXTS),
-    click.Option(
-        ["--fail-on-findings"], is_flag=True, help="Exit with 1 when something was found."
-    ),
-    *PLACE,
-)
-@click.pass_context
-def scan_command(
-    context: click.Context,
-    /,
-    policy: str | None,
-    format_name: str,
-    fail_on_findings: bool,
-    **values: Any,
-) -> None:
+@with_options(_POLICY, *asking_options())
+def scan_command(policy: str | None, **values: Any) -> None:
     """Report what a policy finds in what is stored: place, rule, count, some span ids; no value.
 
     Nothing is changed. A collector that has the file open is asked; that needs a token that may ask
@@ -161,33 +157,35 @@ def scan_command(
     \b
     Example:
       otelchain redact scan --policy redaction.toml
-      otelchain redact scan --policy strict --format json --fail-on-findings
+      otelchain redact scan --policy strict --format json --fail-on-rows
     """  # noqa: D301 - click reads the character \b
-    from otelchain.cli.progress import progress
-    from otelchain.reading.source import open_source
     from otelchain.redaction.policy_file import load
-    from otelchain_collector.redaction.scan import scan
     from otelchain_collector.redaction.stored import StoredRedaction
 
+    asking = Asking.taken_from(values)
     redaction = StoredRedaction(load(policy or ""))
-    place = Place.taken_from(values)
-    with progress("Scanning", _unknown) as advance:
-        report = scan(open_source(place), redaction, advance)
-    _print_report(report, format_name)
-    if not place.endpoint:  # Otherwise the file may be on another machine.
-        _warn_of_damaged_logs(place.database)
-    if fail_on_findings and report:
-        context.exit(_FOUND)
+    if not asking.place.endpoint:  # Otherwise the file may be on another machine.
+        _warn_of_damaged_logs(asking.place.database)
+    asking.answer(Question(lambda source: _scan(source, redaction)))
+
+
+def _scan(source: "Source", redaction: "StoredRedaction") -> "Answer":
+    from otelchain.cli.progress import progress
+    from otelchain_collector.redaction.scan import scan
+
+    # Whoever reads the rows says how many there are.
+    with progress("Scanning", lambda: 0) as advance:
+        return scan(source, redaction, advance).answer()
 
 
 @redact_command.command("apply")
 @with_options(
     _POLICY,
     DATABASE,
-    format_option(TEXTS),
     click.Option(["--yes"], is_flag=True, help="Rewrite the file; without it, only report."),
+    *showing_options(),
 )
-def apply_command(policy: str | None, database: Path, format_name: str, yes: bool) -> None:
+def apply_command(policy: str | None, database: Path, yes: bool, **values: Any) -> None:
     """Take what a policy finds out of a database FILE, for good; report what that was.
 
     The file is copied without it and then replaced: no old byte stays in file or log, and a crash
@@ -204,18 +202,19 @@ def apply_command(policy: str | None, database: Path, format_name: str, yes: boo
     from otelchain.reading.source import FileSource
     from otelchain.redaction.policy_file import load
     from otelchain_collector.redaction.rewrite import rewrite
-    from otelchain_collector.redaction.scan import scan
     from otelchain_collector.redaction.stored import StoredRedaction
 
+    showing = Showing.taken_from(values)
     redaction = StoredRedaction(load(policy or ""))
     if yes:
         with progress("Redacting", lambda: 100) as advance:
-            report = rewrite(database, redaction, in_percent(advance))
+            answer = rewrite(database, redaction, in_percent(advance)).answer()
     else:
-        with progress("Scanning", _unknown) as advance:
-            report = scan(FileSource(database), redaction, advance)
-    _print_report(report, format_name)
+        with FileSource(database).held() as source:
+            answer = _scan(source, redaction)
+    showing.show(answer)
     if not yes:
         _warn_of_damaged_logs(database)
     done = "was rewritten" if yes else "is as it was; add --yes to rewrite it"
     click.echo(f"{database} {done}", err=True)
+    showing.end(answer)

@@ -115,6 +115,10 @@ def _missing(name: str, help_text: str, extra: str) -> click.Command:
 def cli(ctx: click.Context) -> None:
     """See what a LangChain or LangGraph application did.
 
+    Exit codes: 0 done; 1 there are rows that --fail-on-rows or --fail-if names, or what was
+    checked, examined or imported is not all right; 2 it could not be done; 130 Ctrl-C; 141 nobody
+    reads the output any more.
+
     \b
     Example:
       otelchain demo

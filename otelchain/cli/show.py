@@ -10,6 +10,8 @@ from otelchain.cli.options import with_options
 from otelchain.cli.trace_id import TraceId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from otelchain.reading.run_line import Run
@@ -38,15 +40,15 @@ def show_command(trace_id: str, full: bool, waterfall: bool, **values: Any) -> N
       otelchain show last --waterfall --watch
     """  # noqa: D301 - click reads the character \b
     asking = Asking.taken_from(values)
-    if waterfall and (full or asking.format_name != "tree"):
+    if waterfall and (full or asking.showing.format_name != "tree"):
         raise click.UsageError("--waterfall draws a tree; leave out --full and --format")
 
-    def draw(answer: "Answer", screen: "Console") -> str:
+    def draw(answer: "Answer", screen: "Callable[[], Console]") -> str:
         from otelchain.reading.run_tree import tree_text
         from otelchain.reading.waterfall import waterfall_text
 
         runs = _runs(answer, trace_id)
-        return waterfall_text(runs, screen) if waterfall else tree_text(runs, screen, full=full)
+        return waterfall_text(runs, screen()) if waterfall else tree_text(runs, screen(), full=full)
 
     query = otelchain_queries.load("trace")
     question = named(query, lambda: {"trace_id": trace_id})
@@ -55,7 +57,7 @@ def show_command(trace_id: str, full: bool, waterfall: bool, **values: Any) -> N
 
 
 def _runs(answer: "Answer", trace_id: str) -> "list[Run]":
-    from otelchain.reading.trace_tree import UnknownTraceError
+    from otelchain.reading.whole_id import UnknownTraceError
 
     if not answer.rows:
         raise UnknownTraceError(trace_id)

@@ -1,5 +1,6 @@
 """``otelchain snapshot``: a consistent copy, from a running collector or from the file."""
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ def _check(file: Path, place: Place) -> None:
 
     if not file.absolute().parent.is_dir():
         raise SourceError(f"the folder {file.absolute().parent} does not exist; create it")
+    if not os.access(file.absolute().parent, os.W_OK):
+        raise SourceError(f"you may not write into the folder {file.absolute().parent}")
     is_itself = place.database.exists() and file.exists() and file.samefile(place.database)
     if is_itself or discovery.read(file) is not None:
         raise SourceError(f"{str(file)!r} is a database that is in use; name another file")

@@ -19,6 +19,7 @@ _NARROWEST_TEXT: Final = 8
 _GAP: Final = 2
 _IDS: Final = frozenset({"trace_id", "span_id", "parent_span_id"})
 _ID_CHARS: Final = 8
+_WHOLE_ID_CHARS: Final = 32
 _DASHES: Final = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -32,7 +33,7 @@ def table_text(answer: Answer, screen: Console) -> str:
         _widths(names, cells), [_is_rigid(c.type) for c in shown.columns], screen.width
     )
     if widths is None:
-        return _records(screen, *_written(answer, screen.is_terminal))
+        return _records(screen, answer, shown)
     table = Table(box=_DASHES, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     for column, name, width in zip(shown.columns, names, widths, strict=True):
         table.add_column(
@@ -122,10 +123,14 @@ def _fitted(widths: list[int], rigid: list[bool], available: int) -> list[int] |
     return [width if keep else min(width, limit) for width, keep in zip(widths, rigid, strict=True)]
 
 
-def _records(screen: Console, names: list[str], cells: list[list[str]]) -> str:
+def _records(screen: Console, answer: Answer, shown: Answer) -> str:
+    names, cells = _written(answer, screen.is_terminal)
     # Names that leave no room for a value are cut as well.
     most = max(screen.width // 2, 1) if screen.is_terminal else screen.width
     margin = min(max(cell_len(name) for name in names) + _GAP, most)
+    if screen.is_terminal and margin + _WHOLE_ID_CHARS > screen.width:
+        # An id that is cut anywhere, with a sign for it, cannot be copied.
+        names, cells = _written(shown, on_terminal=True)
     records = []
     for number, row in enumerate(cells, start=1):
         lines = [Text(f"--- row {number}", style="bold")]

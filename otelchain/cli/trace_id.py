@@ -6,10 +6,8 @@ import click
 from click.shell_completion import CompletionItem
 
 import otelchain_queries
-from otelchain.cli.place import Place
-from otelchain.errors import OtelchainError
+from otelchain.cli.completing import rows_of
 from otelchain.reading.visible import visible
-from otelchain_queries import QueryError
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[str]
@@ -17,7 +15,7 @@ else:  # Before click 8.4 it took no type.
     _ParamType = click.ParamType
 
 # The newest; who looks for an older one has its id.
-_COMPLETED: Final = 100
+_NEWEST: Final = {"limit": "100"}
 
 
 class TraceId(_ParamType):
@@ -36,22 +34,10 @@ class TraceId(_ParamType):
         incomplete: str,
     ) -> list[CompletionItem]:
         """Return the traces whose id begins so; none when nobody can be asked."""
-        try:
-            rows = _newest(Place.of_context(ctx.params))
-        except (OtelchainError, QueryError, ModuleNotFoundError):
-            rows = []
+        rows = rows_of(ctx, lambda source: source.query(otelchain_queries.load("traces"), _NEWEST))
+        traces = [(str(row[0]), " ".join(map(str, row[2:5]))) for row in rows]
         found = [
-            CompletionItem(row[0], help=visible(" ".join(str(value) for value in row[1:])))
-            for row in [*rows, ["last", "the newest trace"]]
+            CompletionItem(trace_id, help=visible(text))
+            for trace_id, text in [*traces, ("last", "the newest trace")]
         ]
         return [item for item in found if str(item.value).startswith(incomplete)]
-
-
-def _newest(place: Place) -> list[list[Any]]:
-    from otelchain.reading.source import open_source
-
-    query = otelchain_queries.load("traces")
-    answer = open_source(place).query(query, {"limit": str(_COMPLETED)})
-    names = [column.name for column in answer.columns]
-    shown = [names.index(name) for name in ("trace_id", "name", "status", "start_time")]
-    return [[row[place] for place in shown] for row in answer.rows]

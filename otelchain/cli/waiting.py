@@ -1,5 +1,6 @@
 """A line on the terminal while something takes long: that it goes on, and for how long."""
 
+import shutil
 import sys
 import threading
 import time
@@ -37,7 +38,10 @@ def _tell(what: str, done: threading.Event) -> None:
     told = False
     while not done.wait(_PATIENCE_SECONDS):
         told = True
-        sys.stderr.write(f"\r{what}, {time.monotonic() - begin:.0f} s\x1b[K")
+        # A longer line would wrap, and only its end be cleared.
+        room = shutil.get_terminal_size().columns - 1
+        line = f"{what}, {time.monotonic() - begin:.0f} s"[:room]
+        sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()
     if told:
         sys.stderr.write("\r\x1b[K")

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from otelchain.errors import OtelchainError
-from otelchain.reading.times import to_utc
+from otelchain.reading.times import SkippedHourError, to_utc
+from otelchain.reading.zones import UnknownZoneError
 from otelchain_queries import Query
 
 #: Parameters that are moments, in every query that has them.
-TIMES: Final = frozenset({"after", "since", "split", "until"})
+TIMES: Final = frozenset({"after", "now", "since", "split", "until"})
 
 
 class ParameterError(OtelchainError):
@@ -29,6 +30,22 @@ def parameter_texts(query: Query, values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def check_limit(what: str, limit: Any, most: int | None = None) -> None:
+    """Refuse what is no number of rows, or more than one answer has.
+
+    Raises:
+        ParameterError: It is.
+    """
+    if limit is None:
+        return
+    if type(limit) is not int or limit < 0:
+        raise ParameterError(f"{what}: limit must be a whole number, not {limit!r}")
+    if most is not None and limit > most:
+        raise ParameterError(
+            f"{what}: limit must be at most {most:,}; runs() takes any, and reads page by page"
+        )
+
+
 def time_text(name: str, value: Any) -> str:
     """Return a moment as UTC text.
 
@@ -41,6 +58,8 @@ def time_text(name: str, value: Any) -> str:
     text = _iso(value) if isinstance(value, datetime) else str(value)
     try:
         return to_utc(text, now)
+    except (UnknownZoneError, SkippedHourError) as error:
+        raise ParameterError(f"{name}={value!r}: {error}") from error
     except ValueError as error:
         raise ParameterError(f"{name}={value!r} is not a time; for example '24h'") from error
 

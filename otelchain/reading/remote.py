@@ -2,7 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
@@ -12,8 +13,8 @@ from urllib.request import Request
 import otelchain_queries
 from otelchain.reading.connect import address, opener, reason, token
 from otelchain.reading.place import Place
-from otelchain.reading.source import SourceError
-from otelchain_collector.answers import (
+from otelchain.reading.source import Source, SourceError
+from otelchain_collector.answer import (
     DEFAULT_MAX_SECONDS,
     MAX_ROWS,
     Answer,
@@ -22,8 +23,6 @@ from otelchain_collector.answers import (
 )
 from otelchain_queries import Query
 
-# The collector ends a question after its own limit; this only guards against one that hangs.
-_TIMEOUT_SECONDS: Final = 2 * DEFAULT_MAX_SECONDS
 _PROBE_SECONDS: Final = 2.0
 _JSON: Final = "application/json"
 _ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -36,12 +35,17 @@ class CollectorSource:
     Args:
         endpoint: Its HTTP address, with or without ``http://``.
         place: What to show it.
+        max_seconds: Longest time that a question may run.
 
     Raises:
         SourceError: It is not an address, or a file of the place cannot be used.
     """
 
-    def __init__(self, endpoint: str, place: Place) -> None:
+    def __init__(
+        self, endpoint: str, place: Place, *, max_seconds: float = DEFAULT_MAX_SECONDS
+    ) -> None:
+        # The collector ends a question after its own limit; this guards against one that hangs.
+        self._timeout_seconds = 2 * max_seconds
         self._base = address(endpoint)
         self._opener = opener(self._base, place)
         self._headers = {"content-type": _JSON}
@@ -57,7 +61,9 @@ class CollectorSource:
         """Return why it does not answer; None when it does."""
         request = Request(self._base + "/healthz")  # noqa: S310 - address() allows http and https
         try:
-            with self._opener.open(request, timeout=_PROBE_SECONDS) as response:
+            with self._opener.open(
+                request, timeout=min(_PROBE_SECONDS, self._timeout_seconds)
+            ) as response:
                 return None if response.status == 200 else f"it says {response.status}"
         except URLError as error:
             return reason(error.reason)
@@ -68,6 +74,11 @@ class CollectorSource:
         """Raise `SourceError` when nobody answers at the address."""
         if (silence := self.silence()) is not None:
             raise SourceError(self._unreachable(silence))
+
+    @contextmanager
+    def held(self) -> Iterator[Source]:
+        """Give itself: nothing stays open."""
+        yield self
 
     def query(self, query: Query, values: Mapping[str, str]) -> Answer:
         """Answer a named query.
@@ -113,7 +124,7 @@ class CollectorSource:
             self._base + path, json.dumps(body).encode(), {**self._headers, "accept": form}
         )
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
+            with self._opener.open(request, timeout=self._timeout_seconds) as response:
                 return response.read(), response.headers
         except HTTPError as error:
             raise self._refusal(error) from error

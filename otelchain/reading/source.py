@@ -2,17 +2,18 @@
 
 The same question gives the same `Answer` either way. DuckDB lets nobody read a file that another
 process writes, and lets no writer open a file that is being read: so a collector is asked when one
-runs, and the file is held open only while it answers.
+runs, and the file is open only while it answers, or for the questions of one command (`held`).
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from otelchain.errors import OtelchainError
+from otelchain_collector.answer import DEFAULT_MAX_SECONDS
 
 if TYPE_CHECKING:
     import duckdb
@@ -46,6 +47,10 @@ class Source(Protocol):
         """Raise `SourceError` when it is plain that nothing can be asked here."""
         ...
 
+    def held(self) -> "AbstractContextManager[Source]":
+        """Give the same to be asked several times, opened once."""
+        ...
+
     def query_arrow(self, query: "Query", values: Mapping[str, str]) -> "ArrowAnswer":
         """Answer a named query with DuckDB's types."""
         ...
@@ -55,8 +60,12 @@ class Source(Protocol):
         ...
 
 
-def open_source(place: "Place") -> Source:
+def open_source(place: "Place", max_seconds: float = DEFAULT_MAX_SECONDS) -> Source:
     """Return where to ask: the endpoint if given, the file's collector if it runs, or the file.
+
+    Args:
+        place: What the user has named.
+        max_seconds: Longest time that a question may run.
 
     Raises:
         SourceError: The endpoint is not an address, or a file of the place cannot be used.
@@ -65,16 +74,16 @@ def open_source(place: "Place") -> Source:
     from otelchain_collector import discovery
 
     if place.endpoint:
-        return CollectorSource(place.endpoint, place)
+        return CollectorSource(place.endpoint, place, max_seconds=max_seconds)
     found = discovery.read(place.database)
     if found is None:
-        return FileSource(place.database)
-    collector = CollectorSource(found.endpoint, place)
+        return FileSource(place.database, max_seconds=max_seconds)
+    collector = CollectorSource(found.endpoint, place, max_seconds=max_seconds)
     silence = collector.silence()
     if silence is None:
         return collector
     # A killed collector leaves its discovery file, and its PID may be another program's now.
-    return FileSource(place.database, found, silence)
+    return FileSource(place.database, found, silence, max_seconds=max_seconds)
 
 
 class FileSource:
@@ -84,14 +93,36 @@ class FileSource:
         database: The file.
         collector: One that says that it has the file open, but does not answer.
         silence: Why it does not answer.
+        max_seconds: Longest time that a question may run.
     """
 
     def __init__(
-        self, database: Path, collector: "Discovery | None" = None, silence: str = ""
+        self,
+        database: Path,
+        collector: "Discovery | None" = None,
+        silence: str = "",
+        *,
+        max_seconds: float = DEFAULT_MAX_SECONDS,
     ) -> None:
         self._database = database
+        self._max_seconds = max_seconds
         self._collector = collector
         self._silence = silence
+        self._open: duckdb.DuckDBPyConnection | None = None
+
+    @contextmanager
+    def held(self) -> "Iterator[Source]":
+        """Open the file once for all questions in the block.
+
+        Raises:
+            SourceError: The file is missing, locked, or not one that this version can read.
+        """
+        self._open = self._connect()
+        try:
+            yield self
+        finally:
+            self._open.close()
+            self._open = None
 
     def query(self, query: "Query", values: Mapping[str, str]) -> "Answer":
         """Answer a named query.
@@ -102,7 +133,11 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_query
 
-        return self._ask(lambda connection: answer_query(connection, query, values))
+        return self._ask(
+            lambda connection: answer_query(
+                connection, query, values, max_seconds=self._max_seconds
+            )
+        )
 
     def sql(self, sql: str, max_rows: int) -> "Answer":
         """Answer one SELECT.
@@ -113,20 +148,30 @@ class FileSource:
         """
         from otelchain_collector.answers import answer_sql
 
-        return self._ask(lambda connection: answer_sql(connection, sql, max_rows=max_rows))
+        return self._ask(
+            lambda connection: answer_sql(
+                connection, sql, max_rows=max_rows, max_seconds=self._max_seconds
+            )
+        )
 
     def query_arrow(self, query: "Query", values: Mapping[str, str]) -> "ArrowAnswer":
         """Answer a named query with DuckDB's types; raises as `query` does."""
         from otelchain_collector.answers import answer_query, as_arrow
 
-        return self._ask(lambda connection: answer_query(connection, query, values, form=as_arrow))
+        return self._ask(
+            lambda connection: answer_query(
+                connection, query, values, form=as_arrow, max_seconds=self._max_seconds
+            )
+        )
 
     def sql_arrow(self, sql: str, max_rows: int) -> "ArrowAnswer":
         """Answer one SELECT with DuckDB's types; raises as `sql` does."""
         from otelchain_collector.answers import answer_sql, as_arrow
 
         return self._ask(
-            lambda connection: answer_sql(connection, sql, max_rows=max_rows, form=as_arrow)
+            lambda connection: answer_sql(
+                connection, sql, max_rows=max_rows, form=as_arrow, max_seconds=self._max_seconds
+            )
         )
 
     def _ask(self, ask: "Callable[[duckdb.DuckDBPyConnection], AnyAnswer]") -> "AnyAnswer":
@@ -135,26 +180,41 @@ class FileSource:
 
     @contextmanager
     def _opened(self) -> Iterator["duckdb.DuckDBPyConnection"]:
-        connection = self._connect()
+        if self._open is None:
+            with closing(self._connect()) as connection:
+                yield connection
+            return
         try:
-            _check_schema(connection, self._database)
-            yield connection
-        finally:
-            connection.close()
+            yield self._open
+        except Exception:
+            # What has failed may leave a result open, which no other question gets past.
+            self._open.close()
+            self._open = self._connect()
+            raise
 
     def _connect(self) -> "duckdb.DuckDBPyConnection":
         import duckdb
 
         self.check()
         try:
-            return duckdb.connect(str(self._database), read_only=True)
+            connection = duckdb.connect(str(self._database), read_only=True)
         except duckdb.Error as error:
             raise SourceError(self._not_opened(str(error))) from error
+        try:
+            _check_schema(connection, self._database)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def check(self) -> None:
         """Raise `SourceError` when there is no such file."""
         database = self._database
-        if not database.exists():
+        try:
+            exists = database.exists()
+        except PermissionError as error:
+            raise SourceError(_forbidden(database)) from error
+        if not exists:
             raise SourceError(
                 f"there is no database {str(database)!r}; name another with --database, or make "
                 "one with 'otelchain collector' or 'otelchain demo'"
@@ -174,6 +234,8 @@ class FileSource:
                 f"{name} is locked by process {holder['pid']} ({holder['program']}); if it is a "
                 "collector, ask it with --endpoint, otherwise end that process"
             )
+        if "Permission denied" in said:
+            return _forbidden(self._database)
         if "version number" in said:
             return (
                 f"{name} was written by a newer DuckDB than the one installed; upgrade it with: "
@@ -182,6 +244,13 @@ class FileSource:
         if "not a valid DuckDB database" in said:
             return f"{name} is not a DuckDB database; name another with --database"
         return f"cannot open {name}: {said.splitlines()[0]}"
+
+
+def _forbidden(database: Path) -> str:
+    return (
+        f"you may not read {str(database)!r} (permission denied); ask as its owner, or the "
+        "collector that has it with --endpoint"
+    )
 
 
 def _silent(name: str, collector: "Discovery", silence: str) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from otelchain.errors import OtelchainError
 from otelchain.reading.run_line import Run, facts
 from otelchain.reading.run_tree import heading, tree_text
 from otelchain.reading.screen import unlimited
@@ -32,17 +31,6 @@ _COLOURS: Final = {
 _PARTS: Final = 1_000
 
 
-class UnknownTraceError(OtelchainError):
-    """No stored trace has that id."""
-
-    def __init__(self, trace_id: str) -> None:
-        if trace_id == "last":
-            text = "there are no traces yet; trace an application, or see one with: otelchain demo"
-        else:
-            text = f"no trace has an id that begins with {trace_id!r}; list them: otelchain traces"
-        super().__init__(text)
-
-
 class TraceTree:
     """The runs of one trace, each after its parent.
 
@@ -63,9 +51,17 @@ class TraceTree:
     @cached_property
     def frame(self) -> "pd.DataFrame":
         """The runs as a DataFrame in the order of the tree; ``depth`` is 0 for a root."""
+        return self.to_frame()
+
+    def to_frame(self, *, json: bool = False) -> "pd.DataFrame":
+        """Return the same as a DataFrame of its own.
+
+        Args:
+            json: Decode inputs and outputs; text that is not JSON stays text.
+        """
         from otelchain.reading.frames import frame
 
-        return frame(self._rows, decode_json=False)
+        return frame(self._rows, decode_json=json)
 
     def __len__(self) -> int:
         return len(self._runs)

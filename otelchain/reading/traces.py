@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import otelchain_queries
 from otelchain.reading.extras import MissingExtraError, extra_of
-from otelchain.reading.parameters import parameter_texts
+from otelchain.reading.parameters import check_limit, parameter_texts
 from otelchain.reading.place import DEFAULT_DATABASE, Place
-from otelchain.reading.runs_question import runs_question
+from otelchain.reading.runs_question import RunsQuestion
 from otelchain.reading.source import open_source
+from otelchain.reading.whole_id import UnknownTraceError, whole_trace_id, with_whole_id
+from otelchain_collector.answer import MAX_ROWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from otelchain.reading.source import Source
     from otelchain.reading.trace_tree import TraceTree
-    from otelchain_collector.answers import ArrowAnswer
+    from otelchain_collector.answer import ArrowAnswer
     from otelchain_queries import Query
 
-_MAX_ROWS: Final = 100_000
 _DEFAULT_RUNS: Final = 1_000
+_MORE: Final = (
+    "more rows exist; raise limit (runs() takes any, the others up to 100,000), or ask for a "
+    "shorter time"
+)
 
 
 def open(  # noqa: A001 - read as otelchain.open("otelchain.duckdb")
@@ -77,9 +83,9 @@ def open(  # noqa: A001 - read as otelchain.open("otelchain.duckdb")
 class Traces:
     """What was collected; made by `otelchain.open`.
 
-    Every method asks anew, so it sees what has arrived by then. All raise `OtelchainError` when the
-    file or the collector cannot be asked, ``otelchain_queries.QueryError`` for a name or parameter
-    that is not there, and ``otelchain_collector.answers.QueryFailed`` for what cannot be answered.
+    Every method asks anew, so it sees what has arrived by then. Whatever cannot be asked or
+    answered is an `OtelchainError`: ``otelchain_queries.QueryError`` for a name or parameter that
+    is not there, ``otelchain_collector.answers.QueryFailed`` for a question that is wrong.
 
     Args:
         place: Where to ask.
@@ -114,20 +120,28 @@ class Traces:
             params: Values of the query's parameters: text, numbers, booleans, `datetime.datetime`
                 (UTC unless it has a zone), `datetime.timedelta` (a duration, or that long ago).
         """
+        check_limit(name, params.get("limit"), MAX_ROWS)
         query = self._named(name.replace("_", "-"))
-        answer = open_source(self._place).query_arrow(query, parameter_texts(query, params))
-        return _frame(answer, json, "limit" not in params)
+        values = parameter_texts(query, params)
+        with open_source(self._place).held() as source:
+            answer = source.query_arrow(query, with_whole_id(source, query, values))
+        if answer.has_more and "limit" not in params:
+            warnings.warn(_MORE, UserWarning, stacklevel=2)
+        return _frame(answer, json)
 
-    def sql(self, text: str, *, limit: int = _MAX_ROWS, json: bool = False) -> "pd.DataFrame":
+    def sql(self, text: str, *, limit: int = MAX_ROWS, json: bool = False) -> "pd.DataFrame":
         """Answer one SELECT in DuckDB's SQL, over the view ``runs`` and the tables.
 
         Args:
             text: The statement.
-            limit: Most rows; no more than 100,000.
+            limit: Most rows; no more than 100,000, and a warning says so when there are more.
             json: Decode the columns that hold JSON.
         """
+        check_limit("sql", limit, MAX_ROWS)
         answer = open_source(self._place).sql_arrow(text, limit)
-        return _frame(answer, json, limit == _MAX_ROWS)
+        if answer.has_more and limit == MAX_ROWS:
+            warnings.warn(_MORE, UserWarning, stacklevel=2)
+        return _frame(answer, json)
 
     def runs(
         self,
@@ -151,33 +165,36 @@ class Traces:
             run_type: llm, chain, tool, retriever, agent, …; one or several.
             name: Names of runs.
             service: Names of services.
-            trace_id: Whole ids of traces.
+            trace_id: Ids of traces, or the beginnings of some, or ``last``.
             session_id: Ids of sessions.
             since: Only what started at or after this time; text as on the command line (``24h``,
-                ``yesterday``, ``2026-11-30T09:00+02:00``), a `datetime.datetime`, or a
+                ``yesterday``, ``2026-11-30 09:00 Europe/Berlin``), a `datetime.datetime`, or a
                 `datetime.timedelta` for that long ago.
             until: Only what started before this time.
             columns: Of the view ``runs``; without, all but ``inputs`` and ``outputs``, which are
                 read only when they are named.
-            limit: Most rows; 1,000 unless given, and no more than 100,000.
+            limit: Most rows, as many as fit into memory, since they are read page by page; 1,000
+                unless given, and a warning says so when there are more.
             json: Decode the columns that hold JSON.
         """
-        query, values = runs_question(
-            {
+        from otelchain.reading.frames import frame
+        from otelchain.reading.runs_pages import runs_table
+
+        check_limit("runs", limit)
+        with open_source(self._place).held() as source:
+            filters = {
                 "status": status,
                 "run_type": run_type,
                 "name": name,
                 "service_name": service,
-                "trace_id": trace_id,
+                "trace_id": _whole_ids(source, trace_id),
                 "session_id": session_id,
-            },
-            since=since,
-            until=until,
-            columns=columns,
-            limit=_DEFAULT_RUNS if limit is None else limit,
-        )
-        answer = open_source(self._place).query_arrow(query, values)
-        return _frame(answer, json, limit is None)
+            }
+            question = RunsQuestion.of(filters, since=since, until=until, columns=columns)
+            rows, has_more = runs_table(source, question, _DEFAULT_RUNS if limit is None else limit)
+        if has_more and limit is None:
+            warnings.warn(_MORE, UserWarning, stacklevel=2)
+        return frame(rows, decode_json=json)
 
     def tree(self, trace_id: str = "last") -> "TraceTree":
         """Return the runs of a trace as a tree that prints, and shows itself in a notebook.
@@ -189,7 +206,7 @@ class Traces:
             UnknownTraceError: No trace has that id.
         """
         from otelchain.reading.frames import table
-        from otelchain.reading.trace_tree import TraceTree, UnknownTraceError
+        from otelchain.reading.trace_tree import TraceTree
 
         query = self._named("trace")
         rows = table(open_source(self._place).query_arrow(query, {"trace_id": trace_id}))
@@ -201,15 +218,18 @@ class Traces:
         return otelchain_queries.load(name, self._folders)
 
 
-def _frame(answer: "ArrowAnswer", decode_json: bool, warns: bool) -> "pd.DataFrame":
+def _whole_ids(
+    source: "Source", trace_id: "str | Sequence[str] | None"
+) -> "str | Sequence[str] | None":
+    if trace_id is None or isinstance(trace_id, str):
+        return trace_id and whole_trace_id(source, trace_id)
+    return [whole_trace_id(source, one) for one in trace_id]
+
+
+def _frame(answer: "ArrowAnswer", decode_json: bool) -> "pd.DataFrame":
     from otelchain.reading.frames import frame, table
 
-    found = frame(table(answer), decode_json=decode_json)
-    if answer.has_more and warns:
-        warnings.warn(
-            "more rows exist; raise limit, or ask for a shorter time", UserWarning, stacklevel=3
-        )
-    return found
+    return frame(table(answer), decode_json=decode_json)
 
 
 def _path(path: "str | PathLike[str] | None") -> Path | None:

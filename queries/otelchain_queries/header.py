@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from otelchain.errors import OtelchainError
 from otelchain_queries.finding import mistake
 
 _PARAM: Final = re.compile(r"([a-z][a-z0-9_]*) = ?(.*?) {2,}(\S.*)")
@@ -12,7 +13,7 @@ _KEYS: Final = (*_NEEDED, "example", "next", "finding", "weight", "param")
 _MAX_WEIGHT: Final = 100
 
 
-class QueryError(Exception):
+class QueryError(OtelchainError):
     """A query, its header or a parameter is not what it must be.
 
     Args:

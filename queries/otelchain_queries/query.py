@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from otelchain_queries.finding import Finding
 from otelchain_queries.header import Header, Param, QueryError
@@ -45,10 +46,10 @@ class Query:
         known = [param.name for param in self.params]
         for name in values:
             if name not in known:
-                raise QueryError(
-                    f"{self.name} has no parameter {name!r}; "
-                    f"it has: {', '.join(known) or 'no parameters'}"
-                )
+                near = get_close_matches(name, known, n=1)
+                has = f"it has: {', '.join(known) or 'no parameters'}"
+                hint = f"did you mean {near[0]!r}?" if near else has
+                raise QueryError(f"{self.name} has no parameter {name!r}; {hint}")
         return {param.name: values.get(param.name, param.default) for param in self.params}
 
 

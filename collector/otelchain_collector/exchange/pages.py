@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, get_type_hints
 
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.errors import CollectorError
-from otelchain_collector.guard import QueryFailed
 from otelchain_collector.rows import LogRow, MetricPointRow, SpanRow
 from otelchain_collector.signals import LOGS, METRICS, TRACES
 

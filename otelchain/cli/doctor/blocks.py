@@ -8,8 +8,8 @@ from otelchain.cli.doctor.finding import Finding
 from otelchain.cli.place import Place
 from otelchain.cli.progress import in_percent, progress
 from otelchain.reading.source import SourceError, open_source
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.damage import Unreadable, end_of, tables, unreadable
-from otelchain_collector.guard import QueryFailed
 
 _REMEDY: Final = (
     "look at the disk; put a snapshot in its place, or stop the collector and let 'otelchain "

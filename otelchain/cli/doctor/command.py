@@ -1,18 +1,22 @@
 """The command: every check in order, then the exit code."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import astuple, fields
+from typing import Any, Final, get_args
 
 import click
 
-from otelchain.cli.doctor.finding import Finding
-from otelchain.cli.options import format_option, with_options
+from otelchain.cli.doctor.finding import Finding, Level
+from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
+from otelchain.cli.showing import Showing, showing_options
+from otelchain.reading.extras import extra_of
+from otelchain.reading.visible import visible
 
 _SIGNS: Final = {"ok": "ok     ", "note": "note   ", "warning": "WARNING", "error": "ERROR  "}
+_LEVELS: Final = get_args(Level)
 
 
 _READ_ALL: Final = click.Option(
@@ -23,8 +27,19 @@ _READ_ALL: Final = click.Option(
 
 
 @click.command("doctor")
-@with_options(format_option(("text", "json")), _READ_ALL, *PLACE)
-def doctor_command(format_name: str, read_all: bool, **place: Any) -> None:
+@with_options(
+    click.Option(
+        ["--level"],
+        type=click.Choice(_LEVELS, case_sensitive=False),
+        default=_LEVELS[0],
+        show_default=True,
+        help="Show only what is at least as bad.",
+    ),
+    _READ_ALL,
+    *showing_options("text"),
+    *PLACE,
+)
+def doctor_command(level: Level, read_all: bool, **values: Any) -> None:
     """Find out why spans do not arrive, or answers do not come.
 
     Looks at the variables of this shell, so run it where the application runs: settings, where the
@@ -35,23 +50,29 @@ def doctor_command(format_name: str, read_all: bool, **place: Any) -> None:
     Example:
       otelchain doctor
       otelchain doctor --read-all --database traces.duckdb
+      otelchain doctor --level warning --fail-on-rows
       otelchain doctor --format json | jq '.[] | select(.level == "error")'
     """  # noqa: D301 - click reads the character \b
-    findings = []
-    for finding in _examine(Place(**place), read_all):
-        findings.append(finding)
-        if format_name == "text":
+    from otelchain_collector.answer import Answer, Column
+
+    showing = Showing.taken_from(values)
+    found, least = [], _LEVELS.index(level)
+    for finding in _examine(Place.taken_from(values), read_all):
+        if _LEVELS.index(finding.level) < least:
+            continue
+        found.append(finding)
+        if showing.format_name == "text" and showing.output is None:
             # At once: a check that waits for an answer takes seconds.
-            _print(finding)
-    if format_name == "json":
-        click.echo(json.dumps([finding.to_json() for finding in findings], indent=1))
-    if any(finding.level == "error" for finding in findings):
-        click.get_current_context().exit(1)
+            click.echo(_text(finding), nl=False)
+            sys.stdout.flush()
+    columns = tuple(Column(field.name, "VARCHAR") for field in fields(Finding))
+    answer = Answer(columns, [list(astuple(finding)) for finding in found])
+    if showing.format_name != "text" or showing.output is not None or not found:
+        showing.show(answer, drawings={"text": lambda *_: "".join(map(_text, found))})
+    showing.end(answer, failed=any(finding.level == "error" for finding in found))
 
 
 def _examine(place: Place, read_all: bool) -> Iterator[Finding]:
-    from otelchain.cli.doctor.blocks import blocks
-    from otelchain.cli.doctor.database import database
     from otelchain.cli.doctor.exporter import Exporter
     from otelchain.cli.doctor.numbers import numbers
     from otelchain.cli.doctor.probe import certificates, probe
@@ -72,13 +93,25 @@ def _examine(place: Place, read_all: bool) -> Iterator[Finding]:
     yield from certificates(exporter, place)
     yield from probe(exporter, place)
     yield retries(os.environ, exporter)
-    yield from database(place, exporter)
-    if read_all:
-        yield from blocks(place)
+    try:
+        from otelchain.cli.doctor.blocks import blocks
+        from otelchain.cli.doctor.database import database
+    except ModuleNotFoundError as error:
+        if extra_of(error) is None:
+            raise
+        # Where only an application runs there is no file to look at.
+        yield Finding(
+            "file",
+            "note",
+            "not looked at: the collector extra is not installed here",
+            "where the collector runs: pip install 'otelchain[collector]'",
+        )
+    else:
+        yield from database(place, exporter)
+        if read_all:
+            yield from blocks(place)
 
 
-def _print(finding: Finding) -> None:
-    click.echo(f"{_SIGNS[finding.level]} {finding.check}: {finding.text}")
-    if finding.remedy:
-        click.echo(f"        -> {finding.remedy}")
-    sys.stdout.flush()
+def _text(finding: Finding) -> str:
+    line = f"{_SIGNS[finding.level]} {finding.check}: {visible(finding.text)}\n"
+    return line + (f"        -> {visible(finding.remedy)}\n" if finding.remedy else "")

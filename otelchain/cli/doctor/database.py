@@ -14,8 +14,8 @@ from otelchain.reading.connect import is_loopback, reason
 from otelchain.reading.remote import CollectorSource
 from otelchain.reading.source import FileSource, SourceError
 from otelchain_collector import discovery
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.drafts import abandoned
-from otelchain_collector.guard import QueryFailed
 from otelchain_collector.real_path import real_path
 from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import LATEST_VERSION

@@ -1,7 +1,7 @@
 """What the doctor says: one finding per thing that it looked at."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -21,7 +21,3 @@ class Finding:
     level: Level
     text: str
     remedy: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding as a JSON object."""
-        return asdict(self)

@@ -4,32 +4,25 @@ import http.client
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
 from urllib.request import Request
-
-import grpc
 
 from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding, Level
 from otelchain.cli.place import Place
 from otelchain.reading.connect import opener, reason
+from otelchain.reading.extras import extra_of
 from otelchain.reading.source import SourceError
 
-_SECONDS: Final = 3.0
+SECONDS: Final = 3.0
 _PROTOBUF: Final = "application/x-protobuf"
-_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 # What a message between two machines may take.
 _MOST_SKEW_SECONDS: Final = 2.0
-_TOKEN: Final = "set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20TOKEN'"  # noqa: S105
-_START: Final = "start one with 'otelchain collector', or correct OTEL_EXPORTER_OTLP_ENDPOINT"
+TOKEN: Final = "set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20TOKEN'"  # noqa: S105
+START: Final = "start one with 'otelchain collector', or correct OTEL_EXPORTER_OTLP_ENDPOINT"
 _IS_GRPC: Final = (
     "it is a gRPC port; set OTEL_EXPORTER_OTLP_PROTOCOL=grpc, or use the HTTP port (usually 4318)"
-)
-_IS_HTTP: Final = (
-    "it is an HTTP port; set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, or use the gRPC port "
-    "(usually 4317)"
 )
 
 
@@ -61,10 +54,10 @@ def _http(exporter: Exporter, place: Place) -> Iterator[Finding]:
     headers = {**exporter.headers, "content-type": _PROTOBUF}
     request = Request(url, b"", headers, method="POST")  # noqa: S310 - checked above
     try:
-        with opener(url, place).open(request, timeout=_SECONDS) as response:
+        with opener(url, place).open(request, timeout=SECONDS) as response:
             response.read(1000)
             yield _answered(url, response.status, response.headers.get("content-type", ""))
-            yield from _clock(response.headers.get("date"))
+            yield from clock(response.headers.get("date"))
     except HTTPError as error:
         with error:
             yield _answered(url, error.code, error.headers.get("content-type", ""))
@@ -79,24 +72,25 @@ def _http(exporter: Exporter, place: Place) -> Iterator[Finding]:
 def _answered(url: str, status: int, content_type: str) -> Finding:
     if status in (401, 403):
         what = "wants a token" if status == 401 else "does not let this token write"
-        return Finding("port", "error", f"{url} {what} ({status})", _TOKEN)
+        return Finding("port", "error", f"{url} {what} ({status})", TOKEN)
     if status == 200 and content_type.startswith(_PROTOBUF):
         return Finding("port", "ok", f"{url} takes OTLP")
     return Finding(
         "port",
         "error",
         f"what answers at {url} takes no OTLP there (status {status}, {content_type or 'no type'})",
-        "another program may use the port; " + _START,
+        "another program may use the port; " + START,
     )
 
 
 def _silent(url: str, error: object) -> Finding:
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
         return Finding("port", "error", f"what listens at {url} does not speak HTTP/1.1", _IS_GRPC)
-    return Finding("port", "error", f"nothing answers at {url} ({reason(error)})", _START)
+    return Finding("port", "error", f"nothing answers at {url} ({reason(error)})", START)
 
 
-def _clock(date: str | None) -> Iterator[Finding]:
+def clock(date: str | None) -> Iterator[Finding]:
+    """Compare the collector's clock with this one, when it says what time it is."""
     if not date:
         return
     theirs = parsedate_to_datetime(date)
@@ -115,39 +109,17 @@ def _clock(date: str | None) -> Iterator[Finding]:
 
 
 def _grpc(exporter: Exporter, place: Place) -> Iterator[Finding]:
-    parts = urlsplit(exporter.endpoint)
-    target = parts.netloc or exporter.endpoint
-    metadata = tuple(exporter.headers.items())
     try:
-        with _channel(parts.scheme, target, place) as channel:
-            export = channel.unary_unary(_METHOD)
-            _, call = export.with_call(b"", timeout=_SECONDS, metadata=metadata)
-            answered = dict(call.initial_metadata())
-    except grpc.RpcError as error:
-        yield _grpc_refusal(target, error)
+        from otelchain.cli.doctor.probe_grpc import answered
+    except ModuleNotFoundError as error:
+        if extra_of(error) is None:
+            raise
+        yield Finding(
+            "port",
+            "error",
+            "the protocol is grpc, and the package grpcio is not installed here",
+            "pip install opentelemetry-exporter-otlp-proto-grpc, or set "
+            "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+        )
         return
-    except OSError:
-        return  # `certificates` has said so.
-    yield Finding("port", "ok", f"{target} takes OTLP over gRPC")
-    # gRPC knows no such header; our collector sends it.
-    yield from _clock(answered.get("date"))
-
-
-def _channel(scheme: str, target: str, place: Place) -> Any:
-    if scheme != "https":
-        return grpc.insecure_channel(target)
-    files = (place.ca_file, place.client_key, place.client_certificate)
-    return grpc.secure_channel(
-        target, grpc.ssl_channel_credentials(*(file and file.read_bytes() for file in files))
-    )
-
-
-def _grpc_refusal(target: str, error: Any) -> Finding:
-    code = error.code()
-    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
-        return Finding("port", "error", f"{target} does not let you write ({code.name})", _TOKEN)
-    if code is grpc.StatusCode.UNAVAILABLE and "refused" not in str(error.details()).lower():
-        return Finding("port", "error", f"what listens at {target} does not speak gRPC", _IS_HTTP)
-    if code is grpc.StatusCode.UNIMPLEMENTED:
-        return Finding("port", "error", f"what answers at {target} takes no OTLP traces", _START)
-    return Finding("port", "error", f"nothing answers at {target} ({code.name.lower()})", _START)
+    yield from answered(exporter, place)

@@ -21,6 +21,8 @@ from otelchain_collector.settings import setting_texts
 _OTHER_VARIABLES: Final = (
     "OTELCHAIN_ENDPOINT",
     KEY_VARIABLE,
+    "OTELCHAIN_QUERIES",
+    "OTELCHAIN_TIMEZONE",
     "OTELCHAIN_TOKEN",
     "OTELCHAIN_TOKEN_FILE",
 )
