@@ -237,16 +237,23 @@ class Retention:
             rows = self._delete(due, now_unix_nano)
             if not rows:
                 rows = self._delete(due._replace(spares_running=False), now_unix_nano)
-                _logger.warning(
-                    "retention: %d rows of traces that go on were deleted: --retain-bytes is %d "
-                    "MiB, and nothing else had arrived that early",
-                    rows,
-                    max_bytes >> 20,
-                )
+                if rows:
+                    _logger.warning(
+                        "retention: %d rows of traces that go on were deleted: --retain-bytes is "
+                        "%d MiB, and nothing else had arrived that early",
+                        rows,
+                        max_bytes >> 20,
+                    )
             self._use_room_again()
             if not rows:
                 break
             deleted += rows
+        _logger.warning(
+            "retention: %d MiB are kept although --retain-bytes is %d MiB: nothing is left to "
+            "delete",
+            self._store.live_bytes() >> 20,
+            max_bytes >> 20,
+        )
         return deleted
 
     def _received(self, share: float) -> int:
