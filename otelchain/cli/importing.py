@@ -64,14 +64,16 @@ def otlp_json_command(files: tuple[str, ...], strict: bool, **place: Any) -> Non
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @with_options(_STRICT, *PLACE)
 def langsmith_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
-    """Import LangSmith runs: a JSON object per line; gzip; - is standard input.
+    """Import LangSmith runs: JSON lines, gzip, - for standard input; or a bulk export.
 
-    Takes what list_runs and runs.query return, what LangSmith's command line exports, and what its
-    tracer sends, where a run comes in two halves. A run without an end is stored as pending.
+    Takes what list_runs and runs.query return, what LangSmith's command line exports, what its
+    tracer sends, where a run comes in two halves, and the Parquet files of a bulk export, or their
+    folder. A run without an end is stored as pending.
 
     \b
     Example:
       otelchain import langsmith runs.jsonl more-runs.jsonl.gz
+      otelchain import langsmith export_id=0d6f…
     """  # noqa: D301 - click reads the character \b
     _import("langsmith", files, strict, Place(**place))
 

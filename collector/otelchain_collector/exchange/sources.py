@@ -58,6 +58,15 @@ def source(argument: str) -> Source:
     return Source("standard input", None) if argument == "-" else Source(argument, Path(argument))
 
 
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file begins as Parquet does; one that cannot be read does not."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_PARQUET)) == _PARQUET
+    except OSError:
+        return False
+
+
 def kept(file: Source, folder: Path) -> Source:
     """Return what can be read several times: the file, or a copy of standard input in a folder."""
     if file.path is not None:
@@ -155,7 +164,10 @@ def _check_kind(name: str, head: bytes) -> None:
     if head.startswith(_ZSTD):
         raise ImportFailed(f"{name} is compressed with zstd; decompress it first: zstd -d")
     if head == _PARQUET:
-        raise ImportFailed(f"{name} is a Parquet file; use: otelchain import parquet")
+        raise ImportFailed(
+            f"{name} is a Parquet file; use: otelchain import parquet, or, for a bulk export of "
+            "LangSmith, otelchain import langsmith with its name (not -)"
+        )
     # A message of protobuf starts as a line feed and a length; an empty line of text goes on.
     if b"\0" in head or (head[:1] == b"\n" and head.strip()[:1] not in (b"", b"{", b"[")):
         raise ImportFailed(
