@@ -88,7 +88,8 @@ def _rows(batch: pa.RecordBatch, converts: list[_Convert]) -> Iterator[dict[str,
 
 def _values(column: pa.Array) -> list[Any]:
     # Python's datetime has no nanoseconds.
-    return (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+    whole = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+    return list(whole.to_pylist())
 
 
 def _convert(field: pa.Field) -> _Convert:
