@@ -48,16 +48,33 @@ def import_command() -> None:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @with_options(_STRICT, *PLACE)
 def otlp_json_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
-    """Import OTLP/JSON: a request per line, or one document; gzip; - is standard input.
+    """Import OTLP/JSON: a request per line, or one document; gzip, zstd; - is standard input.
 
     That is what 'otelchain export otlp-json' writes, and so does the OpenTelemetry Collector's file
-    exporter (format json, without compression).
+    exporter (format json, with compression or without).
 
     \b
     Example:
       otelchain import otlp-json traces.jsonl.gz
     """  # noqa: D301 - click reads the character \b
     _import("otlp-json", files, strict, Place(**place))
+
+
+@import_command.command("otlp-proto")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@with_options(_STRICT, *PLACE)
+def otlp_proto_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
+    """Import OTLP in protobuf, each message after its size in 4 bytes; gzip, zstd; - is stdin.
+
+    That is what 'otelchain export otlp-proto' writes, and so does the OpenTelemetry Collector's
+    file exporter (format proto, with compression or without). A file may also hold one request, as
+    it goes over the wire. A bad message is told by its number.
+
+    \b
+    Example:
+      otelchain import otlp-proto traces.pb.zst
+    """  # noqa: D301 - click reads the character \b
+    _import("otlp-proto", files, strict, Place(**place))
 
 
 @import_command.command("langsmith")

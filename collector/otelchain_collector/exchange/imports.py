@@ -7,6 +7,7 @@ from pathlib import Path
 from otelchain_collector.exchange.delivery import Complain, Request
 from otelchain_collector.exchange.langsmith_import import requests_of
 from otelchain_collector.exchange.langsmith_parquet import documents_in_parquet
+from otelchain_collector.exchange.otlp_binary_files import requests_in_binary
 from otelchain_collector.exchange.otlp_json_files import requests_in
 from otelchain_collector.exchange.parquet_files import count_rows, requests_in_parquet
 from otelchain_collector.exchange.sources import (
@@ -14,7 +15,10 @@ from otelchain_collector.exchange.sources import (
     ImportFailed,
     Source,
     documents,
+    documents_in,
+    is_binary,
     is_parquet,
+    opened,
 )
 from otelchain_collector.json_document import load_json
 
@@ -23,11 +27,15 @@ Advance = Callable[[int], None]
 Reader = Callable[[Iterable[Source], Complain, Advance], Iterator[Request]]
 
 
-def otlp_json(files: Iterable[Source], complain: Complain, advance: Advance) -> Iterator[Request]:
-    """Read OTLP/JSON, also as the OpenTelemetry Collector's file exporter writes it."""
+def otlp(files: Iterable[Source], complain: Complain, advance: Advance) -> Iterator[Request]:
+    """Read OTLP as the OpenTelemetry Collector's file exporter writes it, JSON or binary."""
     for file in files:
-        for document in documents(file, load_json, advance):
-            yield from requests_in(document, complain)
+        with opened(file, advance) as stream:
+            if is_binary(stream):
+                yield from requests_in_binary(file.name, stream, complain)
+                continue
+            for document in documents_in(file.name, stream, load_json):
+                yield from requests_in(document, complain)
 
 
 def langsmith(files: Iterable[Source], complain: Complain, advance: Advance) -> Iterator[Request]:
@@ -81,4 +89,9 @@ def amount(format_name: str, files: Iterable[Source]) -> int:
     )
 
 
-READERS: dict[str, Reader] = {"otlp-json": otlp_json, "langsmith": langsmith, "parquet": parquet}
+READERS: dict[str, Reader] = {
+    "otlp-json": otlp,
+    "otlp-proto": otlp,
+    "langsmith": langsmith,
+    "parquet": parquet,
+}
