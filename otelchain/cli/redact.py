@@ -201,7 +201,8 @@ def apply_command(policy: str | None, database: Path, format_name: str, yes: boo
       otelchain redact apply --policy redaction.toml --database traces.duckdb --yes
     """  # noqa: D301 - click reads the character \b
     from otelchain.cli.progress import in_percent, progress
-    from otelchain.reading.source import FileSource
+    from otelchain.reading.remote import CollectorSource
+    from otelchain.reading.source import open_source
     from otelchain.redaction.policy_file import load
     from otelchain_collector.redaction.rewrite import rewrite
     from otelchain_collector.redaction.scan import scan
@@ -211,11 +212,13 @@ def apply_command(policy: str | None, database: Path, format_name: str, yes: boo
     if yes:
         with progress("Redacting", lambda: 100) as advance:
             report = rewrite(database, redaction, in_percent(advance))
-    else:
-        with progress("Scanning", _unknown) as advance:
-            report = scan(FileSource(database), redaction, advance)
+        _print_report(report, format_name)
+        click.echo(f"{database} was rewritten", err=True)
+        return
+    source = open_source(Place(database))
+    with progress("Scanning", _unknown) as advance:
+        report = scan(source, redaction, advance)
     _print_report(report, format_name)
-    if not yes:
-        _warn_of_damaged_logs(database)
-    done = "was rewritten" if yes else "is as it was; add --yes to rewrite it"
-    click.echo(f"{database} {done}", err=True)
+    _warn_of_damaged_logs(database)
+    stop = "stop its collector and " if isinstance(source, CollectorSource) else ""
+    click.echo(f"{database} is as it was; {stop}add --yes to rewrite it", err=True)
