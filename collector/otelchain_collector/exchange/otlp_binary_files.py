@@ -136,9 +136,10 @@ def _signal(record: bytes) -> Signal | None:
     ):
         return LOGS
     # A span in which a text is broken: then it is rejected as one.
-    head: Any = _read(CLASSES[TRACES.name], record)
-    broken = span is metric is log is None and head is not None
-    return TRACES if broken and (len(head.trace_id), len(head.span_id)) == (16, 8) else None
+    head = _read(CLASSES[TRACES.name], record) if span is metric is log is None else None
+    if head is not None and (len(head.trace_id), len(head.span_id)) == (16, 8):
+        return TRACES
+    return None
 
 
 def _read(kind: type[Message], record: bytes) -> Any:
