@@ -22,7 +22,7 @@ DIGESTS = {1: "a535cc5d67fee7dd"}
 @pytest.fixture(autouse=True)
 def _no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prices change with genai-prices."""
-    monkeypatch.setattr(prices, "_table", lambda: None)
+    monkeypatch.setattr(prices, "_is_installed", lambda: False)
 
 
 def _found() -> Iterator[str]:
