@@ -94,7 +94,10 @@ def documents(
     """
     with opened(file, advance) as stream:
         if is_binary(stream):
-            raise ImportFailed(f"{file.name} is not JSON")
+            raise ImportFailed(
+                f"{file.name} is not JSON; files of OTLP in protobuf are for: otelchain import "
+                "otlp-proto"
+            )
         yield from documents_in(file.name, stream, load)
 
 
