@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import collector_process
 from collector_process import RunningCollector, readiness
+from exchanged import make_database
 from otelchain_collector.store import Store
+from otlp_requests import request, span
 from stored_runs import asked, make_store
 from tls_files import Files
 
@@ -343,6 +346,20 @@ def test_clocks_are_compared_over_grpc_too(collector: RunningCollector) -> None:
     _, found = findings(**sending_to(collector, "grpc"))
 
     assert "agrees with this one" in texts(found, "clock", "ok")
+
+
+def test_spans_that_older_rules_have_read_are_told(tmp_path: Path) -> None:
+    database = make_database(tmp_path / "t.duckdb", request(span(), span()))
+    _, before = findings("--database", str(database))
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("DELETE FROM normalisation_rules")
+
+    _, found = findings("--database", str(database))
+
+    assert "older rules" not in texts(before, "file", "warning")
+    told = texts(found, "file", "warning")
+    assert "the columns of 2 stored spans were read by older rules (version 0, now" in told
+    assert "-> otelchain reindex" in told
 
 
 def test_a_log_that_was_damaged_is_said(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ DIALECTS = [
 def _no_prices() -> Iterator[None]:
     """Prices change with genai-prices; test_prices.py is about them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prices, "_table", lambda: None)
+        patch.setattr(prices, "_is_installed", lambda: False)
         yield
 
 

@@ -215,6 +215,14 @@ def requests(draw: st.DrawFn) -> bytes:
     return message.SerializeToString()
 
 
+def test_a_payload_in_bytes_is_read_as_the_plain_decoder_reads_it() -> None:
+    own = [text("otelchain.run.type", "chat_model"), text("otelchain.run.status", "ok")]
+    payload = KeyValue(key="otelchain.output", value=AnyValue(bytes_value=b'{"a":1}'))
+    data = body(span(attributes=[*own, payload]))
+
+    assert as_lists(decode_columns(data, RECEIVED)) == as_lists(plain(data))
+
+
 @settings(max_examples=200)
 @given(requests())
 def test_every_good_request_gives_the_rows_of_the_plain_decoder(data: bytes) -> None:

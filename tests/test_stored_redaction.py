@@ -202,7 +202,10 @@ def test_a_running_collector_is_scanned_through_and_not_rewritten(
 
     asking = asked("redact", "scan", "--database", str(database), "--format", "json")
     refused = asked("redact", "apply", "--database", str(database), "--yes")
+    tried = asked("redact", "apply", "--database", str(database), "--format", "json")
 
+    assert (tried.returncode, tried.stdout) == (0, closed.stdout)
+    assert b"stop its collector and add --yes" in tried.stderr
     assert asking.stdout == closed.stdout
     assert refused.returncode == 2
     assert b"in use by the collector" in refused.stderr

@@ -31,7 +31,7 @@ from stored_runs import asked
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = {"content-type": "application/x-protobuf"}
 JSON = {"content-type": "application/json"}
-ALL, WRITE, READ, SQL, METRICS = (f"{name}-token-of-the-tests" for name in "awrsm")
+ALL, WRITE, READ, SQL, METRICS, MAINTAIN = (f"{name}-token-of-the-tests" for name in "awrsmt")
 TOKEN_FILE = f"""\
 # every permission
 {ALL}
@@ -39,6 +39,7 @@ TOKEN_FILE = f"""\
 {READ}  read   # named queries
 {SQL}   sql
 {METRICS} metrics
+{MAINTAIN} maintain
 """
 
 
@@ -73,16 +74,20 @@ REQUESTS: dict[str, tuple[str, str, bytes | str, dict[str, str]]] = {
     "read": ("POST", "/queries/traces", "{}", JSON),
     "sql": ("POST", "/sql", '{"sql": "SELECT 1"}', JSON),
     "metrics": ("GET", "/metrics", "", {}),
+    "maintain": ("GET", "/reindex", "", {}),
 }
 
 
 @pytest.mark.parametrize("needed", REQUESTS)
-@pytest.mark.parametrize("token", [ALL, WRITE, READ, SQL, METRICS, None, "of-somebody-else-here"])
+@pytest.mark.parametrize(
+    "token", [ALL, WRITE, READ, SQL, METRICS, MAINTAIN, None, "of-somebody-else-here"]
+)
 def test_each_request_needs_its_own_permission(
     collector: RunningCollector, needed: str, token: str | None
 ) -> None:
     method, path, data, headers = REQUESTS[needed]
     may = {ALL: set(REQUESTS), WRITE: {"write"}, READ: {"read"}, SQL: {"sql"}, METRICS: {"metrics"}}
+    may[MAINTAIN] = {"maintain"}
 
     status, answered, content = ask(collector, method, path, data, {**headers, **bearer(token)})
 

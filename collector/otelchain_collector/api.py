@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final
 
 import duckdb
-import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -29,6 +28,15 @@ from otelchain_collector.answers import (
     as_arrow,
     as_json,
 )
+from otelchain_collector.api_requests import (
+    AGAIN,
+    Refused,
+    error_answer,
+    gone,
+    json_answer,
+    json_body,
+    whole_number,
+)
 from otelchain_collector.asked_sql import AskedSql
 from otelchain_collector.auth import asker_of
 from otelchain_collector.budget import ByteBudget, QueueFullError, Reservation
@@ -43,19 +51,10 @@ from otelchain_collector.questions import (
 from otelchain_collector.readers import Readers
 from otelchain_collector.rendering import ARROW, JSON, Place, Rendering, Written
 from otelchain_collector.sql_processes import Answered, Session, SqlProcesses
-from otelchain_collector.statuses import RETRY_AFTER_SECONDS
 from otelchain_queries import QueryError
 
-_MAX_BODY_BYTES: Final = 1024 * 1024
 _MAX_ID_CHARS: Final = 64
 _MAX_OFFSET: Final = 10**9
-_AGAIN: Final = {"retry-after": str(RETRY_AFTER_SECONDS)}
-
-
-class _Refused(Exception):  # noqa: N818 - an answer that is an error, not a failure of ours
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 def routes(
@@ -108,8 +107,8 @@ class _Api:
         try:
             self._hosts.check(request)
         except WrongHostError as error:
-            return _error(400, str(error))
-        return _json(200, [_described(name) for name in otelchain_queries.names()])
+            return error_answer(400, str(error))
+        return json_answer([_described(name) for name in otelchain_queries.names()])
 
     async def ask_query(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -118,7 +117,7 @@ class _Api:
             try:
                 query = otelchain_queries.load(name)
             except QueryError as error:
-                raise _Refused(404, str(error)) from error
+                raise Refused(404, str(error)) from error
             values, offset = _text_values(body.get("params", {})), _offset(body)
 
             def ask(cursor: duckdb.DuckDBPyConnection) -> Answer | ArrowAnswer:
@@ -161,32 +160,32 @@ class _Api:
         try:
             self._hosts.check(request)
         except WrongHostError as error:
-            return _error(400, str(error))
+            return error_answer(400, str(error))
         lanes = [lane for lane in (self._readers, self._sql) if lane is not None]
         found = [lane.stop(request.path_params["id"], asker_of(request.scope)) for lane in lanes]
         if any(found):
             return Response(status_code=204)
-        return _error(404, "no question with this id is being answered")
+        return error_answer(404, "no question with this id is being answered")
 
     async def _respond(self, request: Request, fields: set[str], prepare: _Prepare) -> Response:
         try:
             self._hosts.check(request)
-            body = await _body(request, fields)
-            asker = Asker(partial(_gone, request), asker_of(request.scope), _question_id(body))
+            body = await json_body(request, fields)
+            asker = Asker(partial(gone, request), asker_of(request.scope), _question_id(body))
             wanted = _Wanted(_wants_arrow(request), self._answers.reserve(), self._taking_seconds)
             return await self._answer(prepare(body, wanted), asker, wanted)
-        except _Refused as refused:
-            return _error(refused.status, str(refused))
+        except Refused as refused:
+            return error_answer(refused.status, str(refused))
         except (TooManyQuestionsError, StoreUnavailableError) as error:
-            return _error(503, str(error), _AGAIN)
+            return error_answer(503, str(error), AGAIN)
         except QueueFullError:
-            return _error(503, "too many large answers at once; ask again in a second", _AGAIN)
+            return error_answer(503, "too many large answers at once; ask again in a second", AGAIN)
         except SameIdError as error:
-            return _error(409, str(error))
+            return error_answer(409, str(error))
         except (WrongHostError, QueryFailed, QueryError, QuestionStoppedError) as error:
-            return _error(400, str(error))
+            return error_answer(400, str(error))
         except asyncio.CancelledError:  # The end of the drain.
-            return _error(503, "the collector is stopping; ask again in a second", _AGAIN)
+            return error_answer(503, "the collector is stopping; ask again in a second", AGAIN)
         except ClientDisconnect:
             return Response(status_code=400)  # Nobody is there to read it.
 
@@ -225,63 +224,31 @@ def _wants_arrow(request: Request) -> bool:
     return ARROW in {kind.partition(";")[0].strip() for kind in accepted}
 
 
-async def _gone(request: Request) -> None:
-    # The body has been read, so what comes next is the end of the connection.
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
 def _question_id(body: dict[str, Any]) -> str | None:
     question_id = body.get("id")
     if question_id is None:
         return None
     if not isinstance(question_id, str) or not 0 < len(question_id) <= _MAX_ID_CHARS:
-        raise _Refused(400, f"id must be text of up to {_MAX_ID_CHARS} characters")
+        raise Refused(400, f"id must be text of up to {_MAX_ID_CHARS} characters")
     return question_id
 
 
 def _asked_sql(body: dict[str, Any]) -> AskedSql:
     sql = body.get("sql")
     if not isinstance(sql, str):
-        raise _Refused(400, 'the body must be {"sql": "SELECT …"}')
-    max_rows = _whole_number(body, "max_rows", DEFAULT_MAX_ROWS, MAX_ROWS)
+        raise Refused(400, 'the body must be {"sql": "SELECT …"}')
+    max_rows = whole_number(body, "max_rows", DEFAULT_MAX_ROWS, MAX_ROWS)
     params = _text_values(body["params"]) if "params" in body else None
     return AskedSql(sql, max_rows, _offset(body), params, str(body.get("name", "sql")))
 
 
 def _offset(body: dict[str, Any]) -> int:
-    return _whole_number(body, "offset", 0, _MAX_OFFSET)
-
-
-def _whole_number(body: dict[str, Any], name: str, default: int, most: int) -> int:
-    number = body.get(name, default)
-    if type(number) is not int or not 0 <= number <= most:
-        raise _Refused(400, f"{name} must be a whole number up to {most}")
-    return number
-
-
-async def _body(request: Request, fields: set[str]) -> dict[str, Any]:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        # A web page of another site cannot send this type without asking first.
-        raise _Refused(415, "the body must have the content type application/json")
-    text = b""
-    async for chunk in request.stream():
-        text += chunk
-        if len(text) > _MAX_BODY_BYTES:
-            raise _Refused(413, f"the body is larger than {_MAX_BODY_BYTES} bytes")
-    try:
-        body = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise _Refused(400, "the body is not JSON") from error
-    if not isinstance(body, dict) or not set(body) <= fields:
-        raise _Refused(400, f"the body must be an object with: {', '.join(sorted(fields))}")
-    return body
+    return whole_number(body, "offset", 0, _MAX_OFFSET)
 
 
 def _text_values(params: Any) -> dict[str, str]:
     if not isinstance(params, dict) or not all(isinstance(text, str) for text in params.values()):
-        raise _Refused(400, 'params must be an object of text values, as in {"limit": "5"}')
+        raise Refused(400, 'params must be an object of text values, as in {"limit": "5"}')
     return params
 
 
@@ -299,11 +266,3 @@ def _described(name: str) -> dict[str, Any]:
         "next": query.next,
         "params": params,
     }
-
-
-def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps({"error": text}), status, headers, media_type=JSON)
-
-
-def _json(status: int, value: Any) -> Response:
-    return Response(orjson.dumps(value), status, media_type=JSON)

@@ -20,6 +20,7 @@ _PERMISSIONS: Final[dict[str, Permission]] = {
     "sql": "sql",
     "snapshot": "sql",
     "metrics": "metrics",
+    "reindex": "maintain",
 }
 #: What asks after a collector's health has no token, and learns nothing but its state.
 _OPEN: Final = frozenset({"/healthz", "/livez", "/readyz"})

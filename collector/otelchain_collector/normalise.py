@@ -30,7 +30,6 @@ _MARKS: tuple[tuple[str, Dialect], ...] = (
     ("langfuse.observation.type", langfuse.DIALECT),
     ("langsmith.span.kind", langsmith.DIALECT),
     ("traceloop.span.kind", openllmetry.DIALECT),
-    ("traceloop.entity.path", openllmetry.DIALECT),
     ("llm.request.type", openllmetry.DIALECT),
 )
 _SCOPES = {

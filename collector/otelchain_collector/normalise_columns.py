@@ -84,13 +84,28 @@ def _place(
             column[span] = value
 
 
+_PAYLOADS = (*DIALECT.inputs, *DIALECT.outputs)
+
+
 def _ended_well(attributes: AttributeLists, spans: Sequence[int]) -> list[int]:
     """Return the spans that _read can take."""
     keys = attributes.keys[spans[0]]
     if names.RUN_TYPE not in keys or names.RUN_STATUS not in keys:
         return []
     statuses = attributes.column(names.RUN_STATUS, spans)
-    return [span for span, status in zip(spans, statuses, strict=True) if status == "ok"]
+    # Nobody writes a payload as bytes, but what anybody may send is read alike on either way.
+    odd = {
+        span
+        for name in _PAYLOADS
+        if name in keys
+        for span, value in zip(spans, attributes.column(name, spans), strict=True)
+        if isinstance(value, bytes)
+    }
+    return [
+        span
+        for span, status in zip(spans, statuses, strict=True)
+        if status == "ok" and span not in odd
+    ]
 
 
 def _read(attributes: AttributeLists, spans: Sequence[int]) -> dict[str, Sequence[Any]]:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
-from otelchain_collector import api, discovery, logs, snapshot
+from otelchain_collector import api, discovery, logs, reindexing, rules, snapshot
 from otelchain_collector.admission import Door
 from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import HttpAuth
@@ -24,6 +24,7 @@ from otelchain_collector.budget import ByteBudget
 from otelchain_collector.checkpoint_lease import CheckpointLeases
 from otelchain_collector.discovery import Discovery
 from otelchain_collector.errors import CollectorError
+from otelchain_collector.exchange.reindex import total
 from otelchain_collector.grpc_server import GrpcServer
 from otelchain_collector.health import Health
 from otelchain_collector.ingest import Ingest
@@ -98,10 +99,18 @@ def run(settings: CollectorSettings) -> None:
                 _logger.warning("redaction is off: what applications send is stored as it is")
             else:
                 _logger.info("redaction: %s", redaction.redactor.summary())
+            _tell_of_older_rules(store)
             sockets = _Sockets(http_socket, grpc_socket)
             asyncio.run(_serve(settings, doors, store, memory, rules, sockets, redaction))
         finally:
             store.close()
+
+
+def _tell_of_older_rules(store: Store) -> None:
+    with store.cursor() as cursor:
+        told = rules.older(store.rules_version, total(cursor))
+    if told is not None:
+        _logger.warning("%s; run: otelchain reindex (it works while this collector runs)", told)
 
 
 def _redaction(policy: str) -> Redaction | None:
@@ -172,6 +181,7 @@ async def _serve(
         *health.routes(),
         metrics.route(),
         snapshot.route(writer, store, settings.allow_hosts),
+        *reindexing.routes(writer, store, readers, settings.allow_hosts),
         *api.routes(
             readers,
             sql,

@@ -161,7 +161,7 @@ class CollectorSettings:
         "--token-file",
         "OTELCHAIN_COLLECTOR_TOKEN_FILE",
         "File of bearer tokens, one a line, each with what it may do: `TOKEN write read sql "
-        "metrics`; without a word, all of them. Read again when it changes.",
+        "metrics maintain`; without a word, all of them. Read again when it changes.",
     )
     tls_certificate: Path | None = _setting(
         None,

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from otelchain_collector import findings_table
+from otelchain_collector import findings_table, rules
 from otelchain_collector.damage import is_damage
 from otelchain_collector.database import (
     DEFAULT_MEMORY_LIMIT_BYTES,
@@ -141,6 +141,8 @@ class Store:
         self.log_losses: list[LogLoss] = []
         #: What a commit has met last that cannot be read; None for nothing.
         self.damage: str | None = None
+        #: By which rules its oldest rows were read (rules.py).
+        self.rules_version = rules.RULES_VERSION
         #: How often the file was opened again.
         self.reopened = 0
         #: How many checkpoints have begun, each opening of the file counted as one.
@@ -172,6 +174,7 @@ class Store:
         connection, losses = connect(self._database, self._memory_limit_bytes, patience_seconds)
         try:
             migrate(connection)
+            self.rules_version = rules.agree(connection)
             for loss in losses:
                 connection.execute(_INSERT_LOSS, list(loss))
             # close() decides itself, because it has to be quick.
@@ -390,6 +393,37 @@ class Store:
         except duckdb.Error as error:
             raise self._unavailable(error, "cannot delete: ") from error
         return int(count)
+
+    def change(self, rows: pa.Table, statements: Sequence[str]) -> None:
+        """Commit changes of stored spans by statements that find them in ``batch``; all or none.
+
+        Raises:
+            StoreUnavailableError: The commit failed and may succeed later.
+        """
+        try:
+            self._writing.register("batch", rows)
+            with self._transaction():
+                for statement in statements:
+                    self._writing.execute(statement)
+            # Some may be pending now, or no longer.
+            self._pending = PendingSpans(self._writing)
+        except duckdb.Error as error:
+            raise self._unavailable(error, "cannot change spans: ") from error
+        finally:
+            with contextlib.suppress(duckdb.Error):  # The database is gone.
+                self._writing.unregister("batch")
+
+    def rules_applied(self) -> None:
+        """Take down that every row has been read by the rules of this version.
+
+        Raises:
+            StoreUnavailableError: The commit failed and may succeed later.
+        """
+        try:
+            rules.applied(self._writing)
+        except duckdb.Error as error:
+            raise self._unavailable(error, "cannot finish: ") from error
+        self.rules_version = rules.RULES_VERSION
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection for one reading thread; the caller closes it.

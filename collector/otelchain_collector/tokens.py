@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 from otelchain_collector.errors import CollectorError
 
-Permission = Literal["write", "read", "sql", "metrics"]
+Permission = Literal["write", "read", "sql", "metrics", "maintain"]
 PERMISSIONS: Final[frozenset[str]] = frozenset(get_args(Permission))
 
 # RFC 6750, 2.1. Shorter ones can be guessed.

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request as HttpRequest
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from otelchain_collector.exchange.delivery import Complain, Delivery, Request
 
 _TIMEOUT_SECONDS: Final = 60.0
+_PROTOBUF: Final = "application/x-protobuf"
 # For so long a collector may be full, or its disk, before the import gives up.
 _PATIENCE_SECONDS: Final = 60.0
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
@@ -67,7 +68,7 @@ class ToCollector:
         self._base = address(endpoint)
         self._opener = opener(self._base, place)
         self._complain = complain
-        self._headers = {"content-type": "application/json"}
+        self._headers = {}
         if shown := token(place):
             self._headers["authorization"] = f"Bearer {shown}"
 
@@ -89,7 +90,9 @@ class ToCollector:
     def _send(self, request: "Request") -> float:
         """Return 0 when the collector has answered for good, else the seconds to wait."""
         sent = HttpRequest(  # noqa: S310 - address() allows http and https
-            self._base + request.signal.path, request.body, self._headers
+            self._base + request.signal.path,
+            request.body,
+            {**self._headers, "content-type": request.media_type},
         )
         try:
             with self._opener.open(sent, timeout=_TIMEOUT_SECONDS) as response:
@@ -102,20 +105,24 @@ class ToCollector:
         return 0
 
     def _read(self, request: "Request", body: bytes) -> None:
-        partial = json.loads(body or b"{}").get("partialSuccess", {})
+        if request.media_type == _PROTOBUF:
+            answer: Any = request.signal.response.FromString(body)
+            partial = {
+                field.camelcase_name: value for field, value in answer.partial_success.ListFields()
+            }
+        else:
+            partial = json.loads(body or b"{}").get("partialSuccess", {})
         counts = [int(value) for name, value in partial.items() if name.startswith("rejected")]
         if sum(counts):
             self._complain(request.place, sum(counts), partial.get("errorMessage", "rejected"))
 
     def _refused(self, request: "Request", error: HTTPError) -> float:
         with error:
-            said = error.read().decode(errors="replace")
+            said = error.read()
         if error.code in _RETRYABLE:
             return float(error.headers.get("Retry-After") or 1)
-        try:
-            why = str(json.loads(said)["message"])
-        except (ValueError, KeyError, TypeError):
-            why = f"the collector says {error.code} {error.reason}"
+        why = _message(said, request.media_type)
+        why = why or f"the collector says {error.code} {error.reason}"
         if error.code in (400, 413):
             self._complain(request.place, request.records, why)
             return 0
@@ -123,3 +130,19 @@ class ToCollector:
             f"{self._base} does not take this: {why}; it may want --token-file, or be another "
             "program"
         )
+
+
+def _message(said: bytes, media_type: str) -> str:
+    """Return the message of the Status that the collector refuses with; empty when it is none."""
+    if media_type == _PROTOBUF:
+        from google.protobuf.message import DecodeError
+        from google.rpc.status_pb2 import Status
+
+        try:
+            return str(Status.FromString(said).message)
+        except DecodeError:
+            return ""
+    try:
+        return str(json.loads(said)["message"])
+    except (ValueError, KeyError, TypeError):
+        return ""

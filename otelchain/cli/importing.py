@@ -51,10 +51,10 @@ def import_command() -> None:
 @import_command.command("otlp-json")
 @with_options(_FILES, _STRICT, *PLACE)
 def otlp_json_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
-    """Import OTLP/JSON: a request per line, or one document; gzip; - is standard input.
+    """Import OTLP/JSON: a request per line, or one document; gzip, zstd; - is standard input.
 
     That is what 'otelchain export otlp-json' writes, and so does the OpenTelemetry Collector's file
-    exporter (format json, without compression).
+    exporter (format json, with compression or without).
 
     \b
     Example:
@@ -63,17 +63,36 @@ def otlp_json_command(files: tuple[str, ...], strict: bool, **place: Any) -> Non
     _import("otlp-json", files, strict, Place(**place))
 
 
+@import_command.command("otlp-proto")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@with_options(_STRICT, *PLACE)
+def otlp_proto_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
+    """Import OTLP in protobuf, each message after its size in 4 bytes; gzip, zstd; - is stdin.
+
+    That is what 'otelchain export otlp-proto' writes, and so does the OpenTelemetry Collector's
+    file exporter (format proto, with compression or without). A file may also hold one request, as
+    it goes over the wire. A bad message is told by its number.
+
+    \b
+    Example:
+      otelchain import otlp-proto traces.pb.zst
+    """  # noqa: D301 - click reads the character \b
+    _import("otlp-proto", files, strict, Place(**place))
+
+
 @import_command.command("langsmith")
 @with_options(_FILES, _STRICT, *PLACE)
 def langsmith_command(files: tuple[str, ...], strict: bool, **place: Any) -> None:
-    """Import LangSmith runs: a JSON object per line; gzip; - is standard input.
+    """Import LangSmith runs: JSON lines, gzip, - for standard input; or a bulk export.
 
-    Takes what list_runs and runs.query return, what LangSmith's command line exports, and what its
-    tracer sends, where a run comes in two halves. A run without an end is stored as pending.
+    Takes what list_runs and runs.query return, what LangSmith's command line exports, what its
+    tracer sends, where a run comes in two halves, and the Parquet files of a bulk export, or their
+    folder. A run without an end is stored as pending.
 
     \b
     Example:
       otelchain import langsmith runs.jsonl more-runs.jsonl.gz
+      otelchain import langsmith export_id=0d6f…
     """  # noqa: D301 - click reads the character \b
     _import("langsmith", files, strict, Place(**place))
 

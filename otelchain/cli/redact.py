@@ -9,6 +9,7 @@ import click
 from otelchain.cli.asking import Asking, Question, asking_options
 from otelchain.cli.group import Commands
 from otelchain.cli.options import DATABASE, with_options
+from otelchain.cli.place import Place
 from otelchain.cli.showing import Showing, showing_options
 from otelchain.errors import RedactionPolicyError
 from otelchain.reading.visible import visible
@@ -199,7 +200,8 @@ def apply_command(policy: str | None, database: Path, yes: bool, **values: Any) 
       otelchain redact apply --policy redaction.toml --database traces.duckdb --yes
     """  # noqa: D301 - click reads the character \b
     from otelchain.cli.progress import in_percent, progress
-    from otelchain.reading.source import FileSource
+    from otelchain.reading.remote import CollectorSource
+    from otelchain.reading.source import open_source
     from otelchain.redaction.policy_file import load
     from otelchain_collector.redaction.rewrite import rewrite
     from otelchain_collector.redaction.stored import StoredRedaction
@@ -209,12 +211,15 @@ def apply_command(policy: str | None, database: Path, yes: bool, **values: Any) 
     if yes:
         with progress("Redacting", lambda: 100) as advance:
             answer = rewrite(database, redaction, in_percent(advance)).answer()
+        done = "was rewritten"
     else:
-        with FileSource(database).held() as source:
+        with open_source(Place(database)).held() as source:
             answer = _scan(source, redaction)
+        # A collector that runs has the file open.
+        stop = "stop its collector and " if isinstance(source, CollectorSource) else ""
+        done = f"is as it was; {stop}add --yes to rewrite it"
     showing.show(answer)
     if not yes:
         _warn_of_damaged_logs(database)
-    done = "was rewritten" if yes else "is as it was; add --yes to rewrite it"
     click.echo(f"{database} {done}", err=True)
     showing.end(answer)

@@ -29,6 +29,10 @@ _ARROW: Final = "application/vnd.apache.arrow.stream"
 _HOW_TO_SHOW: Final = "set OTELCHAIN_TOKEN or --token-file"
 
 
+class CollectorBusyError(QueryFailed):
+    """The collector cannot answer now; ask again in a second."""
+
+
 class CollectorSource:
     """A running collector.
 
@@ -98,6 +102,30 @@ class CollectorSource:
         """
         return self._answer("/sql", {"sql": sql, "max_rows": max_rows})
 
+    def reindexed(self, place: Mapping[str, Any]) -> dict[str, Any]:
+        """Have the spans of a page read again; return counts, and where the next page begins.
+
+        Raises:
+            CollectorBusyError: It cannot now; the text is its own.
+            SourceError: No collector answers there, or it does not let us in.
+            QueryFailed: The collector refused; the text is its own.
+        """
+        text, _ = self._ask("/reindex", place, _JSON)
+        return self._object(text)
+
+    def reindexable(self) -> int:
+        """Return how many spans there are to read again; raises as `reindexed` does."""
+        text, _ = self._ask("/reindex", None, _JSON)
+        return int(self._object(text)["spans"])
+
+    def _object(self, text: bytes) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(text)
+            _ = found["spans"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceError(self._stranger("its answer has another form")) from error
+        return found
+
     def query_arrow(self, query: Query, values: Mapping[str, str]) -> ArrowAnswer:
         """Answer a named query with DuckDB's types; raises as `query` does."""
         return self._arrow_answer(*_named(query, values))
@@ -119,10 +147,10 @@ class CollectorSource:
             raise SourceError(self._stranger("its answer has another form"))
         return ArrowAnswer(stream, headers.get("otelchain-has-more") == "true")
 
-    def _ask(self, path: str, body: Mapping[str, Any], form: str) -> tuple[bytes, Message]:
-        request = Request(  # noqa: S310 - address() allows http and https
-            self._base + path, json.dumps(body).encode(), {**self._headers, "accept": form}
-        )
+    def _ask(self, path: str, body: Mapping[str, Any] | None, form: str) -> tuple[bytes, Message]:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {**self._headers, "accept": form}
+        request = Request(self._base + path, content, headers)  # noqa: S310 - address() allows http and https
         try:
             with self._opener.open(request, timeout=self._timeout_seconds) as response:
                 return response.read(), response.headers
@@ -141,6 +169,8 @@ class CollectorSource:
                 return SourceError(self._stranger(f"it says {error.code} {error.reason}"))
         if error.code in (401, 403):
             return SourceError(f"{self._base} does not let you ask this: {text}; {_HOW_TO_SHOW}")
+        if error.code == 503:
+            return CollectorBusyError(text)
         return QueryFailed(text)
 
     def _unreachable(self, why: object) -> str:

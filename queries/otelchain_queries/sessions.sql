@@ -7,6 +7,36 @@
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
 -- param: limit = 100  number of rows to show
+WITH chosen AS (
+    SELECT
+        trace_id,
+        span_id,
+        parent_span_id,
+        run_type,
+        status,
+        dialect,
+        total_tokens,
+        session_id,
+        user_id,
+        service_name,
+        start_time_unix_nano
+    FROM runs
+    WHERE session_id IS NOT NULL
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+        AND ($service = '' OR service_name = $service)
+),
+repeated AS (
+    -- What a provider's client has written, instrumented too, inside the run of a model.
+    SELECT own.trace_id, own.span_id, true AS is_repeated
+    FROM chosen AS own
+    JOIN chosen AS parent
+        ON parent.trace_id = own.trace_id AND parent.span_id = own.parent_span_id
+    WHERE own.run_type = 'llm'
+        AND own.dialect <> 'otelchain'
+        AND parent.run_type = 'llm'
+        AND parent.total_tokens IS NOT NULL
+)
 SELECT
     arg_max(trace_id, start_time_unix_nano) AS trace_id,
     session_id,
@@ -15,16 +45,13 @@ SELECT
     count(*) FILTER (status = 'error') AS errors,
     count(*) FILTER (status = 'pending') AS pending,
     -- Agents may repeat the sum of their models' tokens.
-    (sum(total_tokens) FILTER (run_type = 'llm'))::BIGINT AS total_tokens,
+    (sum(total_tokens) FILTER (run_type = 'llm' AND is_repeated IS NULL))::BIGINT AS total_tokens,
     make_timestamp_ns(min(start_time_unix_nano)) AS first_time,
     make_timestamp_ns(max(start_time_unix_nano)) AS newest_time,
     count(DISTINCT user_id) AS users,
     service_name
-FROM runs
-WHERE session_id IS NOT NULL
-    AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
-    AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
-    AND ($service = '' OR service_name = $service)
+FROM chosen
+LEFT JOIN repeated USING (trace_id, span_id)
 GROUP BY service_name, session_id
 ORDER BY newest_time DESC, session_id, service_name
 LIMIT $limit::BIGINT;

@@ -1,5 +1,5 @@
 -- title: Token use and cost
--- description: Tokens and cost in US dollars of model runs, by model, service, session, user, agent or day, the most expensive first. Only models count: agents may repeat the sum of theirs. The cost is the sum over the runs whose cost is known; unpriced_runs says of how many it is not.
+-- description: Tokens and cost in US dollars of model runs, by model, service, session, user, agent or day, the most expensive first. Only models count: agents may repeat the sum of theirs, and the span that an instrumented client wrote inside a model's run repeats that run. The cost is the sum over the runs whose cost is known; unpriced_runs says of how many it is not.
 -- why: One user, one session or one model is often most of the bill.
 -- example: otelchain query token-use --by user --since 30d
 -- next: 'otelchain query cost-outliers' lists single runs; 'otelchain query growing-sessions' finds the chats whose prompts only grow.
@@ -11,6 +11,9 @@
 WITH model_runs AS (
     SELECT
         trace_id,
+        span_id,
+        parent_span_id,
+        dialect,
         CASE $by
             WHEN 'model' THEN model
             WHEN 'service' THEN service_name
@@ -34,6 +37,14 @@ WITH model_runs AS (
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
         AND ($service = '' OR service_name = $service)
+),
+repeated AS (
+    -- What a provider's client has written, instrumented too, inside the run of a model.
+    SELECT own.trace_id, own.span_id
+    FROM model_runs AS own
+    JOIN model_runs AS parent
+        ON parent.trace_id = own.trace_id AND parent.span_id = own.parent_span_id
+    WHERE own.dialect <> 'otelchain' AND parent.total_tokens IS NOT NULL
 )
 SELECT
     arg_max(trace_id, coalesce(cost_usd, 0)) AS trace_id,
@@ -48,6 +59,7 @@ SELECT
     count(*) FILTER (cost_usd IS NULL) AS unpriced_runs,
     make_timestamp_ns(max(start_time_unix_nano)) AS newest_time
 FROM model_runs
+ANTI JOIN repeated USING (trace_id, span_id)
 GROUP BY name
 ORDER BY cost_usd DESC NULLS LAST, total_tokens DESC NULLS LAST, name
 LIMIT $limit::BIGINT;

@@ -46,7 +46,8 @@ members AS (
         start_time_unix_nano,
         total_tokens,
         session_id,
-        service_name
+        service_name,
+        dialect
     FROM runs
     JOIN candidates USING (trace_id)
 ),
@@ -82,13 +83,29 @@ picked AS (
     ORDER BY start_time_unix_nano DESC, trace_id
     LIMIT $limit::BIGINT
 ),
+repeated AS (
+    -- What a provider's client has written, instrumented too, inside the run of a model.
+    SELECT own.row_id
+    FROM members AS own
+    JOIN picked USING (trace_id)
+    JOIN members AS parent
+        ON parent.trace_id = own.trace_id AND parent.span_id = own.parent_span_id
+    WHERE own.run_type = 'llm'
+        AND own.dialect <> 'otelchain'
+        AND parent.run_type = 'llm'
+        AND parent.total_tokens IS NOT NULL
+),
 totals AS (
     SELECT
         trace_id,
         count(*) AS runs,
         count(*) FILTER (members.status = 'error') AS errors,
         -- Agents may repeat the sum of their models' tokens.
-        (sum(members.total_tokens) FILTER (members.run_type = 'llm'))::BIGINT AS total_tokens,
+        (
+            sum(members.total_tokens) FILTER (
+                members.run_type = 'llm' AND members.row_id NOT IN (SELECT row_id FROM repeated)
+            )
+        )::BIGINT AS total_tokens,
         min(members.session_id) AS session_id
     FROM members
     JOIN picked USING (trace_id)

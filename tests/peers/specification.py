@@ -218,9 +218,6 @@ _OTEL_1_0 = {
 }
 
 _OPENINFERENCE = {
-    "llm.cache_read_tokens": Gap([60, 120, None], _NO_ZERO),
-    "llm.cache_write_tokens": Gap([10, None, None], _NO_ZERO),
-    "llm.reasoning_tokens": Gap([5, 10, None], _NO_ZERO),
     **_none("writes no time to the first token", "llm.first_token_after_50_ms"),
     **_none(_NO_TAGS, "llm.tagged_beta", "retriever.tagged_beta", "retriever.retry_attempt"),
     "run_types": Gap(_pairs(RUN_TYPES, StrOutputParser="chain"), "has no kind for parsers"),
@@ -313,8 +310,8 @@ _OPENLIT = {
         _pairs(
             dict.fromkeys((*ROOTS, "plan", "act", "guess", "answer"), "chain"),
             agent_retriever_tool="chain",
-            default="agent",
-        ),
+        )
+        | {("default", None)},
         f'{_CHAINS_HIDDEN}, nodes and those with "agent" in their name',
     ),
     "mixed_parents": Gap(

@@ -10,6 +10,7 @@ from otelchain_collector.dialects.values import (
     as_json,
     count,
     identifier,
+    json_text,
     known_texts,
     one_of,
     parsed,
@@ -29,6 +30,9 @@ RUN_TYPES = {
     "invoke_workflow": "chain",
     "plan": "chain",
 }
+
+#: Traceloop's SDK writes them on every span of an application, whoever makes it.
+PROPERTIES = "traceloop.association.properties."
 
 COLUMNS: Columns = {
     "run_type": (one_of(RUN_TYPES), ("gen_ai.operation.name",)),
@@ -59,8 +63,17 @@ COLUMNS: Columns = {
         seconds_as_ms,
         ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"),
     ),
-    "session_id": (identifier, ("gen_ai.conversation.id", "session.id")),
-    "user_id": (identifier, ("user.id", "enduser.id")),
+    "session_id": (
+        identifier,
+        (
+            *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
+            *(PROPERTIES + "session_id", PROPERTIES + "thread_id"),
+        ),
+    ),
+    "user_id": (
+        identifier,
+        ("user.id", "enduser.id", "langfuse.user.id", PROPERTIES + "user_id"),
+    ),
     "agent_name": (text, ("gen_ai.agent.name",)),
     "tool_call_id": (identifier, ("gen_ai.tool.call.id",)),
 }
@@ -88,6 +101,54 @@ _RUN_NAMES = {
 }
 
 
+# Where older instrumentations put content: events of the span, one for all messages.
+_CONTENT_EVENTS = {
+    "inputs": ("gen_ai.content.prompt", "gen_ai.prompt"),
+    "outputs": ("gen_ai.content.completion", "gen_ai.completion"),
+}
+# Events that mark the arrival of a chunk of an answer.
+_CHUNK_EVENTS = frozenset(
+    {
+        "First Token Stream Event",  # OpenInference
+        "llm.content.completion.chunk",  # OpenLLMetry
+        "gen_ai.content.completion.chunk",
+    }
+)
+
+
+def read_events(span: SpanFacts, found: Found) -> None:
+    """Read what only the span's events say: content, and when the first token came."""
+    for side, (name, attribute) in _CONTENT_EVENTS.items():
+        if found.get(f"{side}_attribute") is None and found.get(f"{side}_built") is None:
+            content = next(
+                (
+                    event.attributes[attribute]
+                    for event in span.events
+                    if event.name == name and attribute in event.attributes
+                ),
+                None,
+            )
+            if content not in (None, ""):
+                found[f"{side}_built"] = json_text(content) or as_json(content)
+    if found.get("run_type") == "llm" and found.get("time_to_first_token_ms") is None:
+        first = min(
+            (event.time_unix_nano for event in span.events if event.name in _CHUNK_EVENTS),
+            default=-1,
+        )
+        if first >= span.start_time_unix_nano:
+            found["time_to_first_token_ms"] = (first - span.start_time_unix_nano) / 1e6
+
+
+def read_finish_reasons(span: SpanFacts, found: Found) -> None:
+    """Read why a model stopped out of its messages, where it is not stated apart."""
+    if found.get("run_type") != "llm" or found.get("finish_reasons"):
+        return
+    messages = parsed(span.attributes.get("gen_ai.output.messages"))
+    if isinstance(messages, list):
+        reasons = [each.get("finish_reason") for each in messages if isinstance(each, dict)]
+        found["finish_reasons"] = known_texts([each for each in reasons if each is not None])
+
+
 def name_and_instructions(span: SpanFacts, found: Found) -> None:
     """Name the run by what it ran, and put system instructions before the messages."""
     run_type = found.get("run_type")
@@ -102,6 +163,13 @@ def name_and_instructions(span: SpanFacts, found: Found) -> None:
             del found["inputs_attribute"]
 
 
+def _complete(span: SpanFacts, found: Found) -> None:
+    name_and_instructions(span, found)
+    read_finish_reasons(span, found)
+    if span.events:
+        read_events(span, found)
+
+
 DIALECT = Dialect(
     name="gen_ai",
     columns=COLUMNS,
@@ -109,5 +177,5 @@ DIALECT = Dialect(
     outputs=OUTPUTS,
     inputs_flattened=("gen_ai.prompt",),
     outputs_flattened=("gen_ai.completion",),
-    complete=name_and_instructions,
+    complete=_complete,
 )

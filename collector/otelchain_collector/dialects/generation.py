@@ -4,6 +4,13 @@ from typing import Any
 
 from otelchain_collector.dialects.values import json_object, text
 
+#: Column → where LangChain's usage object has it.
+DETAILS = {
+    "cache_read_tokens": ("input_token_details", "cache_read"),
+    "cache_write_tokens": ("input_token_details", "cache_creation"),
+    "reasoning_tokens": ("output_token_details", "reasoning"),
+}
+
 
 def answering_model(output: Any) -> str | None:
     """Return the model that answered, which may be another than the one asked for."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from otelchain_collector.dialects import gen_ai
 from otelchain_collector.dialects.agents import announce_agent
 from otelchain_collector.dialects.dialect import Dialect, Found
 from otelchain_collector.dialects.spans import SpanFacts
@@ -52,6 +53,14 @@ _SESSION_AND_USER = {
     "session_id": ("session_id", "thread_id", "conversation_id"),
     "user_id": ("user_id",),
 }
+_TOKENS = (
+    *("input_tokens", "output_tokens", "total_tokens"),
+    *("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"),
+)
+_OF_GEN_AI = (
+    *("error_type", "provider", "finish_reasons", "time_to_first_token_ms"),
+    *("agent_name", "tool_call_id"),
+)
 _CONTROL_FLOW_MESSAGES = {"GraphInterrupt": "interrupted", "ParentCommand": "ok"}
 
 
@@ -71,13 +80,20 @@ def _complete(span: SpanFacts, found: Found) -> None:
         for key in keys:
             found[column] = found.get(column) or identifier(metadata.get(key))
     announce_agent(found, span.name)
-    _read_usage(json_object(span.attributes.get("langfuse.observation.usage_details")), found)
-    found["cost_usd"] = _cost(json_object(span.attributes.get("langfuse.observation.cost_details")))
+    usage = json_object(span.attributes.get("langfuse.observation.usage_details"))
+    if usage:
+        _read_usage(usage, found)
+    cost = _cost(json_object(span.attributes.get("langfuse.observation.cost_details")))
+    if cost is not None:
+        found["cost_usd"] = cost
     _read_first_token(span, found)
     _read_status(span, found)
 
 
 def _read_usage(usage: Mapping[str, Any], found: Found) -> None:
+    # One count of GenAI's names beside it belongs to another way of counting.
+    for column in _TOKENS:
+        found.pop(column, None)
     if "prompt_tokens" in usage:  # OpenAI's usage object, passed on as it is: cached included
         cached = json_object(usage.get("prompt_tokens_details")).get("cached_tokens")
         reasoning = json_object(usage.get("completion_tokens_details")).get("reasoning_tokens")
@@ -97,7 +113,11 @@ def _read_usage(usage: Mapping[str, Any], found: Found) -> None:
 
 
 def _cost(details: Mapping[str, Any]) -> float | None:
-    return amount(details.get("total"))
+    if "total" in details:
+        return amount(details["total"])
+    # Langfuse's server adds the parts up, too.
+    parts = [amount(value) for value in details.values()]
+    return sum(part for part in parts if part is not None) if any(parts) else None
 
 
 def _whole(usage: Mapping[str, Any], side: str) -> int | None:
@@ -167,14 +187,22 @@ def _is_handled(span: SpanFacts, found: Found) -> bool:
 DIALECT = Dialect(
     name="langfuse",
     columns={
+        # What Langfuse's own names leave open: it reads GenAI's beside them as well.
+        **{column: gen_ai.COLUMNS[column] for column in (*_TOKENS, *_OF_GEN_AI)},
         "run_type": (one_of(_RUN_TYPES), ("langfuse.observation.type",)),
-        "error_type": (text, ("error.type",)),
-        "model": (text, ("langfuse.observation.model.name",)),
-        "session_id": (identifier, ("session.id",)),
-        "user_id": (identifier, ("user.id",)),
+        "model": (
+            text,
+            ("langfuse.observation.model.name", "gen_ai.response.model", "gen_ai.request.model"),
+        ),
+        "cost_usd": (amount, ("gen_ai.usage.cost",)),
+        "session_id": (
+            identifier,
+            ("session.id", "langfuse.session.id", "gen_ai.conversation.id"),
+        ),
+        "user_id": (identifier, ("user.id", "langfuse.user.id", "enduser.id")),
         "tags": (text_list, ("langfuse.trace.tags",)),
     },
-    inputs=("langfuse.observation.input",),
-    outputs=("langfuse.observation.output",),
+    inputs=("langfuse.observation.input", *gen_ai.INPUTS, "input.value"),
+    outputs=("langfuse.observation.output", *gen_ai.OUTPUTS, "output.value"),
     complete=_complete,
 )

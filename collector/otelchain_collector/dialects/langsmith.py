@@ -62,11 +62,6 @@ _DETAILS = {
     "reasoning_tokens": ("gen_ai.usage.output_token_details", re.compile(r"'reasoning': (\d+)")),
 }
 _MAX_DIGITS = 18
-_IN_USAGE = {
-    "cache_read_tokens": ("input", "cache_read"),
-    "cache_write_tokens": ("input", "cache_creation"),
-    "reasoning_tokens": ("output", "reasoning"),
-}
 _NO_OUTPUT = "{}"
 
 
@@ -98,8 +93,8 @@ def _read_answer(span: SpanFacts, metadata: Mapping[str, Any], found: Found) -> 
         found["finish_reasons"] = [reason]
     # Newer versions have it in the metadata too, also with outputs hidden.
     usage = json_object(metadata.get("usage_metadata")) or generation.usage(output)
-    for column, (side, name) in _IN_USAGE.items():
-        number = count(json_object(usage.get(f"{side}_token_details")).get(name))
+    for column, (side, name) in generation.DETAILS.items():
+        number = count(json_object(usage.get(side)).get(name))
         if number is not None:
             found[column] = number
 
@@ -158,7 +153,10 @@ DIALECT = Dialect(
         "langgraph_step": (integer, (METADATA + "langgraph_step",)),
         "langgraph_checkpoint_ns": (text, (METADATA + "langgraph_checkpoint_ns",)),
     },
-    inputs=("gen_ai.prompt",),
-    outputs=("gen_ai.completion",),
+    # The others are those that LangSmith's server reads of spans that somebody else has made.
+    inputs=("gen_ai.prompt", "gen_ai.input.messages", "input.value"),
+    outputs=("gen_ai.completion", "gen_ai.output.messages", "output.value"),
+    inputs_flattened=("gen_ai.prompt",),
+    outputs_flattened=("gen_ai.completion",),
     complete=_complete,
 )

@@ -20,6 +20,9 @@ _MESSAGE_FAILED = " status='error'"
 
 def _complete(span: SpanFacts, found: Found) -> None:
     gen_ai.name_and_instructions(span, found)
+    gen_ai.read_finish_reasons(span, found)
+    if span.events:
+        gen_ai.read_events(span, found)
     if span.scope_name == _LANGGRAPH_SCOPE:  # the model of a message on its way through
         found.pop("model", None)
     _tell_agents(span, found)
@@ -38,7 +41,13 @@ def _complete(span: SpanFacts, found: Found) -> None:
 
 def _tell_agents(span: SpanFacts, found: Found) -> None:
     """Take for chains what it calls agents for no reason but a name or a place in a graph."""
-    if span.attributes.get("gen_ai.operation.name") != "invoke_agent":
+    operation = span.attributes.get("gen_ai.operation.name")
+    if operation == "create_agent" and span.scope_name == _LANGGRAPH_SCOPE:
+        # It is the compiling of any graph: no run, and the name is mostly "default".
+        found.pop("run_type", None)
+        found["run_name"] = found.pop("agent_name", None)
+        return
+    if operation != "invoke_agent":
         return
     if span.scope_name == _LANGCHAIN_SCOPE:  # any chain with "agent" in its name
         found["run_type"] = "chain"

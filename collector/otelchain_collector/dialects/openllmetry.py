@@ -16,7 +16,7 @@ from otelchain_collector.dialects.values import (
     text_list,
 )
 
-PROPERTIES = "traceloop.association.properties."
+PROPERTIES = gen_ai.PROPERTIES
 _ENTITY_INPUT = "traceloop.entity.input"
 _ENTITY_OUTPUT = "traceloop.entity.output"
 
@@ -62,6 +62,9 @@ def _complete(span: SpanFacts, found: Found) -> None:
     reason = text(span.attributes.get("gen_ai.completion.0.finish_reason"))
     if reason is not None:
         found.setdefault("finish_reasons", [reason])
+    gen_ai.read_finish_reasons(span, found)
+    if span.events:
+        gen_ai.read_events(span, found)
     written = json_object(span.attributes.get(_ENTITY_INPUT))
     found["tags"] = text_list(written.get("tags"))
     if "metadata" in written:
@@ -115,7 +118,10 @@ DIALECT = Dialect(
         ),
         "session_id": (
             identifier,
-            (PROPERTIES + "session_id", PROPERTIES + "thread_id", "gen_ai.conversation.id"),
+            (
+                *(PROPERTIES + "session_id", PROPERTIES + "thread_id"),
+                *(PROPERTIES + "conversation_id", "gen_ai.conversation.id", "session.id"),
+            ),
         ),
         "user_id": (identifier, (PROPERTIES + "user_id", "user.id")),
         "agent_name": (text, (PROPERTIES + "lc_agent_name",)),
@@ -123,8 +129,14 @@ DIALECT = Dialect(
         "langgraph_step": (integer, (PROPERTIES + "langgraph_step",)),
         "langgraph_checkpoint_ns": (text, (PROPERTIES + "langgraph_checkpoint_ns",)),
     },
-    inputs=("gen_ai.input.messages", _ENTITY_INPUT, "gen_ai.task.input"),
-    outputs=("gen_ai.output.messages", _ENTITY_OUTPUT, "gen_ai.task.output"),
+    inputs=(
+        *("gen_ai.input.messages", _ENTITY_INPUT, "gen_ai.task.input"),
+        *("gen_ai.tool.call.arguments", "gen_ai.retrieval.query.text"),
+    ),
+    outputs=(
+        *("gen_ai.output.messages", _ENTITY_OUTPUT, "gen_ai.task.output"),
+        *("gen_ai.tool.call.result", "gen_ai.retrieval.documents"),
+    ),
     inputs_flattened=("gen_ai.prompt",),
     outputs_flattened=("gen_ai.completion",),
     complete=_complete,

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.decode import Decoded
 from otelchain_collector.decoding import EncodedRequest, decode_request
 from otelchain_collector.otlp_json import parse_json
+from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.settings import CollectorSettings
@@ -28,16 +29,23 @@ _IN_FLIGHT = 8
 _MAX_ATTRIBUTE_BYTES = CollectorSettings().max_attribute_bytes
 
 
-class Request(NamedTuple):
-    """One Export request in OTLP/JSON.
+JSON: Final = "application/json"
+PROTOBUF: Final = "application/x-protobuf"
+_PARSERS: Final = {JSON: parse_json, PROTOBUF: parse_protobuf}
 
-    ``place`` says what it was made from, such as ``traces.jsonl:3``; ``records`` how many it has.
+
+class Request(NamedTuple):
+    """One Export request.
+
+    ``place`` says what it was made from, such as ``traces.jsonl:3``; ``records`` how many it has;
+    ``media_type`` is JSON or PROTOBUF.
     """
 
     signal: Signal
     body: bytes
     place: str
     records: int
+    media_type: str = JSON
 
 
 #: Is told about what was not stored: where it was, how many records, and why.
@@ -134,7 +142,7 @@ class ToFile:
 def _decoded(
     request: Request, complain: Complain, redaction: Redaction | None = None
 ) -> Decoded | None:
-    encoded = EncodedRequest(request.body, parse_json)
+    encoded = EncodedRequest(request.body, _PARSERS[request.media_type])
     try:
         return decode_request(
             request.signal, encoded, time.time_ns(), _MAX_ATTRIBUTE_BYTES, redaction

@@ -1,7 +1,8 @@
 """LangSmith runs as JSON objects → facts: what the shapes of its exports have in common.
 
 S1 is ``Run.model_dump_json`` of ``list_runs``, S2 ``runs.query``, S3 LangSmith's CLI, S4 what the
-tracer sends: a run when it starts, and what changed when it ends.
+tracer sends: a run when it starts, and what changed when it ends. S5, the bulk export, is read by
+langsmith_parquet.py.
 """
 
 import json

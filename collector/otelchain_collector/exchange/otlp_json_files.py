@@ -13,7 +13,7 @@ from otelchain_collector.signals import SIGNALS, TRACES, Signal
 # What a receiver takes without thinking, and an editor opens.
 _LINE_BYTES = 4 * 1024 * 1024
 # Well below what a collector takes at most by default.
-_REQUEST_BYTES = 16 * 1024 * 1024
+REQUEST_BYTES = 16 * 1024 * 1024
 
 
 def write_otlp_json(
@@ -79,7 +79,7 @@ def _requests(signal: Signal, tree: dict[str, Any], place: str) -> Iterator[Requ
     # json, because it writes NaN and half surrogate pairs, which the decoder knows about.
     body = json.dumps({_resources(signal): tree[_resources(signal)]}).encode()
     records = list(_flat(signal, tree))
-    if len(body) <= _REQUEST_BYTES:
+    if len(body) <= REQUEST_BYTES:
         # What is not even a list of resources is one that cannot be read.
         empty = tree[_resources(signal)] in ([], None)
         yield Request(signal, body, place, _count(records) or (0 if empty else 1))
@@ -88,7 +88,7 @@ def _requests(signal: Signal, tree: dict[str, Any], place: str) -> Iterator[Requ
     size_bytes = 0
     for placed in records:
         record_bytes = len(json.dumps(placed.record))
-        if part and size_bytes + record_bytes > _REQUEST_BYTES:
+        if part and size_bytes + record_bytes > REQUEST_BYTES:
             yield Request(signal, _joined(signal, part), place, _count(part))
             part, size_bytes = [], 0
         part.append(placed)

@@ -118,6 +118,8 @@ def _signal(path: Path, columns: set[str]) -> Signal:
             if missing := sorted(needed - columns):
                 raise ImportFailed(f"{path} lacks the column {missing[0]}; export it whole")
             return signal
+    if {"run_type", "dotted_order"} <= columns:
+        raise ImportFailed(f"{path} is a bulk export of LangSmith; use: otelchain import langsmith")
     raise ImportFailed(
         f"{path} is not a file that 'otelchain export parquet' wrote: it has the columns of none "
         "of spans, logs and metric_points"

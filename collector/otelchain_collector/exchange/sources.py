@@ -1,4 +1,4 @@
-"""Files to import → JSON documents, each with its place; gzip, standard input, long lines."""
+"""Files to import → JSON documents, each with its place; compressed, standard input, long lines."""
 
 import gzip
 import io
@@ -11,12 +11,14 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import pyarrow as pa
+
 from otelchain_collector.errors import CollectorError
 
 #: The longest line, and the largest document of several lines.
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
+ZSTD = b"\x28\xb5\x2f\xfd"
 _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
 
@@ -58,6 +60,15 @@ def source(argument: str) -> Source:
     return Source("standard input", None) if argument == "-" else Source(argument, Path(argument))
 
 
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file begins as Parquet does; one that cannot be read does not."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_PARQUET)) == _PARQUET
+    except OSError:
+        return False
+
+
 def kept(file: Source, folder: Path) -> Source:
     """Return what can be read several times: the file, or a copy of standard input in a folder."""
     if file.path is not None:
@@ -81,19 +92,39 @@ def documents(
     Raises:
         ImportFailed: The file cannot be read, or is of another kind.
     """
-    with _opened(file, advance) as stream:
-        for number, line in enumerate(_lines(stream), 1):
-            text = line.removeprefix(_BOM) if number == 1 else line
-            if not text.strip():
-                continue
-            document = _document(file.name, number, text, load)
-            if number == 1 and document.fault and not text.rstrip().endswith((b"}", b"]")):
-                yield from _of_several_lines(document, text, stream, load)
-                return
-            yield document
+    with opened(file, advance) as stream:
+        if is_binary(stream):
+            raise ImportFailed(
+                f"{file.name} is not JSON; files of OTLP in protobuf are for: otelchain import "
+                "otlp-proto"
+            )
+        yield from documents_in(file.name, stream, load)
 
 
-def _document(name: str, number: int, text: bytes, load: Callable[[bytes], Any]) -> Document:
+def documents_in(
+    name: str, stream: io.BufferedReader, load: Callable[[bytes], Any]
+) -> Iterator[Document]:
+    """Yield the documents of an opened file, as `documents` does."""
+    for number, line in enumerate(_lines(stream), 1):
+        text = line.removeprefix(_BOM) if number == 1 else line
+        if not text.strip():
+            continue
+        found = document(name, number, text, load)
+        if number == 1 and found.fault and not text.rstrip().endswith((b"}", b"]")):
+            yield from _of_several_lines(found, text, stream, load)
+            return
+        yield found
+
+
+def is_binary(stream: io.BufferedReader) -> bool:
+    """Tell whether a file is no text; a message of protobuf starts as a line feed and a length."""
+    head = stream.peek(4)[:4]
+    is_text = head.strip()[:1] in (b"", b"{", b"[")
+    return b"" < head[:1] < b"\t" or (head[:1] == b"\n" and not is_text)
+
+
+def document(name: str, number: int, text: bytes, load: Callable[[bytes], Any]) -> Document:
+    """Read one document."""
     if len(text) > MAX_DOCUMENT_BYTES:
         return Document(name, number, None, f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB")
     try:
@@ -114,7 +145,7 @@ def _of_several_lines(
         lines = chain(_lines(io.BytesIO(rest)), _lines(stream))
         for number, line in enumerate(lines, 2):
             if line.strip():
-                yield _document(first.file, number, line, load)
+                yield document(first.file, number, line, load)
         return
     for tree in whole if isinstance(whole, list) else [whole]:
         yield Document(first.file, 1, tree)
@@ -135,7 +166,12 @@ def _fault(error: Exception) -> str:
 
 
 @contextmanager
-def _opened(file: Source, advance: Callable[[int], None]) -> Iterator[io.BufferedReader]:
+def opened(file: Source, advance: Callable[[int], None]) -> Iterator[io.BufferedReader]:
+    """Open a file, decompressed; ``advance`` is told how many bytes were read from it.
+
+    Raises:
+        ImportFailed: It cannot be read, or is Parquet.
+    """
     name, path = file
     try:
         with sys.stdin.buffer if path is None else path.open("rb") as raw:
@@ -143,6 +179,9 @@ def _opened(file: Source, advance: Callable[[int], None]) -> Iterator[io.Buffere
             stream: Any = counted
             if counted.peek(2).startswith(_GZIP):
                 unpacked: Any = gzip.GzipFile(fileobj=counted)
+                stream = io.BufferedReader(unpacked, 1024 * 1024)
+            elif counted.peek(4).startswith(ZSTD):
+                unpacked = pa.CompressedInputStream(counted, "zstd")
                 stream = io.BufferedReader(unpacked, 1024 * 1024)
             _check_kind(name, stream.peek(4)[:4])
             yield stream
@@ -152,15 +191,10 @@ def _opened(file: Source, advance: Callable[[int], None]) -> Iterator[io.Buffere
 
 
 def _check_kind(name: str, head: bytes) -> None:
-    if head.startswith(_ZSTD):
-        raise ImportFailed(f"{name} is compressed with zstd; decompress it first: zstd -d")
     if head == _PARQUET:
-        raise ImportFailed(f"{name} is a Parquet file; use: otelchain import parquet")
-    # A message of protobuf starts as a line feed and a length; an empty line of text goes on.
-    if b"\0" in head or (head[:1] == b"\n" and head.strip()[:1] not in (b"", b"{", b"[")):
         raise ImportFailed(
-            f"{name} is not JSON; of the OpenTelemetry Collector's file exporter, files with "
-            "'format: json' and without 'compression' can be imported"
+            f"{name} is a Parquet file; use: otelchain import parquet, or, for a bulk export of "
+            "LangSmith, otelchain import langsmith with its name (not -)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all; gzip by suffix, standard output as ``-``."""
+"""Files that are there whole or not at all; compressed by suffix, standard output as ``-``."""
 
 import contextlib
 import gzip
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+import pyarrow as pa
 
 from otelchain_collector.drafts import draft_of
 from otelchain_collector.exchange.pages import ExportError
@@ -19,7 +21,7 @@ def target(path: Path | None) -> Iterator[IO[bytes]]:
     Only its owner may read it, since it holds what runs said.
 
     Args:
-        path: The file, compressed when it ends in ``.gz``; None for standard output.
+        path: The file, compressed when it ends in ``.gz`` or ``.zst``; None for standard output.
 
     Raises:
         ExportError: The file cannot be written.
@@ -40,6 +42,10 @@ def target(path: Path | None) -> Iterator[IO[bytes]]:
                 # No time in the header: the same data give the same file.
                 with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
+            elif path.suffix == ".zst":
+                # Closing it ends its last frame, and would close the file.
+                with pa.CompressedOutputStream(_Open(stream), "zstd") as packed:
+                    yield packed
             else:
                 yield stream
             stream.flush()
@@ -49,3 +55,15 @@ def target(path: Path | None) -> Iterator[IO[bytes]]:
         raise ExportError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+class _Open:
+    """A file that is not closed by who writes to it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.write = stream.write
+        self.flush = stream.flush
+        self.closed = False
+
+    def close(self) -> None:
+        """Do nothing."""

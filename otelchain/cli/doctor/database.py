@@ -17,6 +17,7 @@ from otelchain_collector import discovery
 from otelchain_collector.answer import QueryFailed
 from otelchain_collector.drafts import abandoned
 from otelchain_collector.real_path import real_path
+from otelchain_collector.rules import OLDEST, older
 from otelchain_collector.salvage import logs_laid_aside
 from otelchain_collector.schema import LATEST_VERSION
 
@@ -126,6 +127,15 @@ def _answers(place: Place) -> Iterator[Finding]:
     yield Finding(
         "file", "ok", f"schema version {version} (this otelchain: {LATEST_VERSION}), {spans} spans"
     )
+    if version == LATEST_VERSION:
+        yield from _rules(source)
+
+
+def _rules(source: CollectorSource | FileSource) -> Iterator[Finding]:
+    [[version, spans]] = source.sql(OLDEST, 1).rows
+    told = older(int(str(version or 0)), int(str(spans)))
+    if told is not None:
+        yield Finding("file", "warning", told, "otelchain reindex, also while the collector runs")
 
 
 def _room(path: Path) -> Iterator[Finding]:
