@@ -394,14 +394,14 @@ def test_a_clock_that_is_off_is_said() -> None:
     from email.utils import formatdate
     from time import time
 
-    from otelchain.cli.doctor.probe import _clock
+    from otelchain.cli.doctor.probe import clock
 
     def level(ahead_seconds: float) -> Any:
-        [finding] = _clock(formatdate(time() + ahead_seconds, usegmt=True))
+        [finding] = clock(formatdate(time() + ahead_seconds, usegmt=True))
         return finding.level
 
     assert [level(0), level(30), level(-3600)] == ["ok", "warning", "warning"]
-    assert list(_clock(None)) == []
+    assert list(clock(None)) == []
 
 
 def test_no_secret_is_shown_and_each_is_known(collector: RunningCollector) -> None:
