@@ -259,6 +259,7 @@ def test_a_collector_refuses_a_locked_database(
     text = refusal(
         *("collector", "--database", str(database)),
         *("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
+        *("--log-level", "error"),  # Without the line that says for whom it waits.
     )
 
     assert f"process {holder.pid}" in text

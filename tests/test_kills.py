@@ -27,7 +27,7 @@ def requests(count: int) -> list[Request]:
 
 
 @pytest.mark.failure("acknowledged-then-dropped", "timeout-duplicates")
-@pytest.mark.parametrize("log_bytes", [3_000_000, CHECKPOINT_BYTES])
+@pytest.mark.parametrize("log_bytes", [10_000_000, CHECKPOINT_BYTES])
 def test_a_kill_under_load_loses_nothing_and_a_resend_doubles_nothing(
     log_bytes: int, tmp_path: Path
 ) -> None:
