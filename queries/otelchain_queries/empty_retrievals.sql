@@ -29,12 +29,16 @@ WITH calls AS (
         AND ($trace_id = '' OR trace_id = $trace_id)
 ),
 answered AS (
-    -- Traces whose root ended well, of those in which something was not found.
-    SELECT DISTINCT trace_id
+    -- Traces whose root, as in first_causes.sql, ended well, of those in which something was not
+    -- found.
+    SELECT trace_id
     FROM runs
-    WHERE parent_span_id IS NULL
-        AND status = 'ok'
-        AND trace_id IN (SELECT trace_id FROM calls WHERE is_empty)
+    WHERE trace_id IN (SELECT trace_id FROM calls WHERE is_empty)
+    GROUP BY trace_id
+    HAVING coalesce(
+        bool_or(status = 'ok') FILTER (parent_span_id IS NULL),
+        arg_min(status, start_time_unix_nano) = 'ok'
+    )
 ),
 retrievers AS (
     SELECT

@@ -27,9 +27,16 @@ deepest AS (
     ) AS child USING (trace_id, span_id)
 ),
 failed_roots AS (
-    SELECT DISTINCT trace_id
+    -- A root has no parent. Where every run has one, the first run is the root, and its parent is
+    -- not stored: the span of a server that is sent elsewhere, or LangSmith's that is never sent.
+    SELECT trace_id
     FROM runs
-    WHERE status = 'error' AND parent_span_id IS NULL
+    SEMI JOIN failed USING (trace_id)
+    GROUP BY trace_id
+    HAVING coalesce(
+        bool_or(status = 'error') FILTER (parent_span_id IS NULL),
+        arg_min(status, start_time_unix_nano) = 'error'
+    )
 ),
 causes AS (
     SELECT

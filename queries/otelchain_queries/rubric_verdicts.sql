@@ -52,10 +52,15 @@ gradings AS (
     GROUP BY grading_run_id, service_name
 ),
 roots AS (
-    SELECT trace_id, arg_min(name, start_time_unix_nano) AS name
+    -- As in first_causes.sql.
+    SELECT
+        trace_id,
+        coalesce(
+            arg_min(name, start_time_unix_nano) FILTER (parent_span_id IS NULL),
+            arg_min(name, start_time_unix_nano)
+        ) AS name
     FROM runs
-    WHERE parent_span_id IS NULL
-        AND trace_id IN (SELECT last.trace_id FROM gradings)
+    WHERE trace_id IN (SELECT last.trace_id FROM gradings)
     GROUP BY trace_id
 )
 SELECT

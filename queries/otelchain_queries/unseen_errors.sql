@@ -26,17 +26,38 @@ deepest AS (
         WHERE parent_span_id <> span_id  -- some writers make a root its own parent
     ) AS child USING (trace_id, span_id)
 ),
+good_traces AS (
+    -- By their roots, as in first_causes.sql.
+    SELECT trace_id
+    FROM runs
+    SEMI JOIN failed USING (trace_id)
+    GROUP BY trace_id
+    HAVING coalesce(
+        bool_or(status = 'ok') FILTER (parent_span_id IS NULL),
+        arg_min(status, start_time_unix_nano) = 'ok'
+    )
+),
 unseen AS (
-    SELECT run.*
+    SELECT
+        run.row_id,
+        run.trace_id,
+        run.parent_span_id,
+        run.name,
+        run.run_type,
+        run.status,
+        run.error_type,
+        run.service_name,
+        run.retry_attempt,
+        run.langgraph_step,
+        run.langgraph_checkpoint_ns,
+        run.start_time_unix_nano
     FROM deepest
     JOIN runs AS run USING (row_id)
     WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND run.start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
         AND ($service = '' OR run.service_name = $service)
         AND run.parent_span_id IS NOT NULL
-        AND run.trace_id IN (
-            SELECT trace_id FROM runs WHERE parent_span_id IS NULL AND status = 'ok'
-        )
+        AND run.trace_id IN (SELECT trace_id FROM good_traces)
 ),
 made_good AS (
     SELECT unseen.row_id
