@@ -7,24 +7,35 @@
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
 -- param: limit = 100  number of rows to show
+WITH newest AS (
+    SELECT service_name, session_id, max(start_time_unix_nano) AS newest_unix_nano
+    FROM runs
+    WHERE session_id IS NOT NULL
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+        AND ($service = '' OR service_name = $service)
+    GROUP BY service_name, session_id
+    ORDER BY newest_unix_nano DESC, session_id, service_name
+    LIMIT $limit::BIGINT
+)
 SELECT
-    arg_max(trace_id, start_time_unix_nano) AS trace_id,
-    session_id,
-    count(DISTINCT trace_id) AS turns,
+    arg_max(run.trace_id, run.start_time_unix_nano) AS trace_id,
+    newest.session_id,
+    count(DISTINCT run.trace_id) AS turns,
     count(*) AS runs,
-    count(*) FILTER (status = 'error') AS errors,
-    count(*) FILTER (status = 'pending') AS pending,
+    count(*) FILTER (run.status = 'error') AS errors,
+    count(*) FILTER (run.status = 'pending') AS pending,
     -- Agents may repeat the sum of their models' tokens.
-    (sum(total_tokens) FILTER (run_type = 'llm'))::BIGINT AS total_tokens,
-    make_timestamp_ns(min(start_time_unix_nano)) AS first_time,
-    make_timestamp_ns(max(start_time_unix_nano)) AS newest_time,
-    count(DISTINCT user_id) AS users,
-    service_name
-FROM runs
-WHERE session_id IS NOT NULL
-    AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
-    AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
-    AND ($service = '' OR service_name = $service)
-GROUP BY service_name, session_id
-ORDER BY newest_time DESC, session_id, service_name
-LIMIT $limit::BIGINT;
+    (sum(run.total_tokens) FILTER (run.run_type = 'llm'))::BIGINT AS total_tokens,
+    make_timestamp_ns(min(run.start_time_unix_nano)) AS first_time,
+    make_timestamp_ns(max(run.start_time_unix_nano)) AS newest_time,
+    count(DISTINCT run.user_id) AS users,
+    newest.service_name
+FROM newest
+JOIN runs AS run
+    ON run.session_id = newest.session_id
+    AND run.service_name IS NOT DISTINCT FROM newest.service_name
+WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+    AND run.start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+GROUP BY newest.service_name, newest.session_id
+ORDER BY newest_time DESC, newest.session_id, newest.service_name;
