@@ -1,6 +1,7 @@
 """``otelchain diagnose``: ask every query whose rows are findings, and tell them by weight."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -104,7 +105,7 @@ def diagnose_command(
     queries = [query for query in _queries(queries_dirs) if values.keys() <= _taken(query)]
     found = [finding for query in queries for finding in _ask(source, query, values, each)]
     found.sort(key=lambda finding: -finding.weight)
-    _print(found, format_name)
+    _print(found, format_name, values)
     if found and exit_code:
         ctx.exit(_FOUND)
 
@@ -156,16 +157,22 @@ def _rows(answer: "Answer") -> Iterator[dict[str, Any]]:
     return (dict(zip(names, row, strict=True)) for row in answer.rows)
 
 
-def _print(found: list[Found], format_name: str) -> None:
+def _print(found: list[Found], format_name: str, values: Mapping[str, str]) -> None:
     if format_name == "json":
         click.echo(json.dumps([asdict(finding) for finding in found], indent=2))
         return
     for finding in found:
         click.echo(visible(finding.text))
         look = f"  look: otelchain show {finding.trace_id}" if finding.trace_id else ""
-        more = f"  {finding.more} more: otelchain query {finding.query}" if finding.more else ""
+        more = f"  {finding.more} more: {_command(finding.query, values)}" if finding.more else ""
         for line in (look, more):
             if line:
                 click.echo(line)
     if not found:
         click.echo("nothing found", err=True)
+
+
+def _command(query: str, values: Mapping[str, str]) -> str:
+    """Return the command that asks the query about the same runs."""
+    options = ((f"--{name.replace('_', '-')}", value) for name, value in values.items() if value)
+    return shlex.join(["otelchain", "query", query, *(part for pair in options for part in pair)])

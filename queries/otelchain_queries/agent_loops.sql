@@ -3,7 +3,7 @@
 -- why: An agent that needs 24 of 25 steps fails with the next harder question.
 -- example: otelchain query agent-loops --recursion-limit 100 --since 7d
 -- next: 'otelchain show TRACE_ID' shows what repeats; 'otelchain query tool-loops' finds the tool that it repeats for.
--- finding: Graph {name} took {steps} steps towards its recursion limit ({kind}).
+-- finding: Graph {name} took {steps:steps|an unknown number of steps} towards its recursion limit ({kind}).
 -- weight: 70
 -- param: recursion_limit = 25  steps that the graph may take
 -- param: min_percent = 80  which share of them is near, in percent

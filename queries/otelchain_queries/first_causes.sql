@@ -3,7 +3,7 @@
 -- why: One broken tool shows up as ten errors in a trace; here it is one.
 -- example: otelchain query first-causes --since 7d
 -- next: 'otelchain show TRACE_ID' shows the newest case; 'otelchain query unseen-errors' has those that nobody noticed.
--- finding: {name} failed {errors:times} with {error_type}; the whole trace failed with it {failed_traces:times}.
+-- finding: {name} failed {errors:times} with {error_type|an unknown error}; the whole trace failed with it {failed_traces:times}.
 -- weight: 80
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
 -- param: since = 1970-01-01  only runs that started at or after this UTC time

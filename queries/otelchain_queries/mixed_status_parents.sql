@@ -3,7 +3,7 @@
 -- why: Such a run often ends well although a part of it is missing: an answer from three sources of which one was down.
 -- example: otelchain query mixed-status-parents --retried false --since 24h
 -- next: 'otelchain show TRACE_ID' shows the branches side by side; the column first_error says why the first one failed.
--- finding: Below {name}, steps failed {failed_count:times} and succeeded {succeeded_count:times}; it ended as {status}.
+-- finding: Below {name|a run that is not stored}, steps failed {failed_count:times} and succeeded {succeeded_count:times}; it ended as {status|unknown}.
 -- weight: 50
 -- param: retried = true  also show parents whose failed children all succeeded on a later attempt
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace

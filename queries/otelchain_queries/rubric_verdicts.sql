@@ -3,7 +3,7 @@
 -- why: The verdict says whether the agent did what was asked; the number of evaluations what that cost.
 -- example: otelchain query rubric-verdicts --since 7d
 -- next: 'otelchain query rubric-criteria' counts the criteria that fail most; 'otelchain show TRACE_ID' shows the round.
--- finding: A rubric was not met after {evaluations} evaluations ({trouble}): {criteria_passed} of {criteria_total} criteria passed.
+-- finding: A rubric was not met after {evaluations:evaluations} ({trouble}): {criteria_passed|?} of {criteria_total|?} criteria passed.
 -- weight: 50
 -- param: examine = 1000  how many of the newest evaluations to look at
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
