@@ -21,9 +21,9 @@ DEFAULT_MEMORY_LIMIT_BYTES = 512 * 1024 * 1024
 # DuckDB's own checkpoints are made inside a commit; the writer makes them between two.
 CHECKPOINT_THRESHOLD = "1GB"
 # The mean length in bytes from which on zstd compresses the texts of a column. With DuckDB's 4096 a
-# single value of 16 KiB leaves its row group uncompressed: 240,000 spans of a `demo --spans`, with a
-# checkpoint after every 60,000, took 554 MB, and with this 52 MB for the same CPU time. The inputs of
-# a hundred picked runs then take 27 ms of CPU instead of 5.
+# single value of 16 KiB leaves its row group uncompressed: 240,000 spans of a `demo --spans`, a
+# checkpoint after every 60,000, took 554 MB, and with this 52 MB for the same CPU time. The inputs
+# of a hundred picked runs then take 27 ms of CPU instead of 5.
 ZSTD_MIN_STRING_LENGTH = 256
 # What may be spilled beside the file: rows before their checkpoint (1 GB at most), and questions.
 MAX_TEMPORARY_SIZE = "2GiB"

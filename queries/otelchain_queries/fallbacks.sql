@@ -31,6 +31,7 @@ children AS (
     FROM parents
     JOIN runs AS run
         ON run.trace_id = parents.trace_id AND run.parent_span_id = parents.span_id
+    WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
     GROUP BY parents.row_id
 ),
 picked AS (

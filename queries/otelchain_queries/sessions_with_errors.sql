@@ -33,7 +33,6 @@ turns AS (
             bool_or(status = 'error') FILTER (is_root),
             arg_min(status, start_time_unix_nano) = 'error'
         ) AS has_failed,
-        list(DISTINCT user_id) AS users,
         count(*) FILTER (status = 'error') AS errors,
         count(*) FILTER (status = 'handled_error') AS handled_errors,
         max(start_time_unix_nano) FILTER (status IN ('error', 'handled_error'))
@@ -47,19 +46,43 @@ turns AS (
         ON failing.session_id = members.session_id
         AND failing.service_name IS NOT DISTINCT FROM members.service_name
     GROUP BY service_name, session_id, trace_id
+),
+sessions AS (
+    SELECT
+        arg_max(trace_id, newest_unix_nano) AS trace_id,
+        session_id,
+        count(*) AS turns,
+        count(*) FILTER (has_failed) AS failed_turns,
+        sum(turns.errors)::BIGINT AS errors,
+        sum(turns.handled_errors)::BIGINT AS handled_errors,
+        max(newest_unix_nano) AS newest_unix_nano,
+        service_name
+    FROM turns
+    GROUP BY service_name, session_id
+    HAVING sum(turns.errors + turns.handled_errors) >= $min_errors::BIGINT
+    ORDER BY failed_turns DESC, errors DESC, handled_errors DESC, session_id, service_name
+    LIMIT $limit::BIGINT
+),
+users AS (
+    SELECT members.service_name, members.session_id, count(DISTINCT members.user_id) AS users
+    FROM members
+    JOIN sessions
+        ON sessions.session_id = members.session_id
+        AND sessions.service_name IS NOT DISTINCT FROM members.service_name
+    GROUP BY members.service_name, members.session_id
 )
 SELECT
-    arg_max(trace_id, newest_unix_nano) AS trace_id,
-    session_id,
-    count(*) AS turns,
-    count(*) FILTER (has_failed) AS failed_turns,
-    sum(errors)::BIGINT AS errors,
-    sum(handled_errors)::BIGINT AS handled_errors,
-    len(list_distinct(flatten(list(users)))) AS users,
-    make_timestamp_ns(max(newest_unix_nano)) AS newest_error_time,
-    service_name
-FROM turns
-GROUP BY service_name, session_id
-HAVING sum(turns.errors + turns.handled_errors) >= $min_errors::BIGINT
-ORDER BY failed_turns DESC, errors DESC, handled_errors DESC, session_id, service_name
-LIMIT $limit::BIGINT;
+    sessions.trace_id,
+    sessions.session_id,
+    sessions.turns,
+    sessions.failed_turns,
+    sessions.errors,
+    sessions.handled_errors,
+    users.users,
+    make_timestamp_ns(sessions.newest_unix_nano) AS newest_error_time,
+    sessions.service_name
+FROM sessions
+JOIN users
+    ON users.session_id = sessions.session_id
+    AND users.service_name IS NOT DISTINCT FROM sessions.service_name
+ORDER BY failed_turns DESC, errors DESC, handled_errors DESC, sessions.session_id, service_name;

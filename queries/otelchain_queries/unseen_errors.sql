@@ -17,15 +17,6 @@ WITH failed AS (
         AND ($trace_id = '' OR trace_id = $trace_id)
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
 ),
-deepest AS (
-    SELECT row_id
-    FROM failed
-    ANTI JOIN (
-        SELECT trace_id, parent_span_id AS span_id
-        FROM failed
-        WHERE parent_span_id <> span_id  -- some writers make a root its own parent
-    ) AS child USING (trace_id, span_id)
-),
 good_traces AS (
     -- By their roots, as in first_causes.sql.
     SELECT trace_id
@@ -37,7 +28,17 @@ good_traces AS (
         arg_min(status, start_time_unix_nano) = 'ok'
     )
 ),
-unseen AS (
+deepest AS (
+    SELECT row_id
+    FROM failed
+    ANTI JOIN (
+        SELECT trace_id, parent_span_id AS span_id
+        FROM failed
+        WHERE parent_span_id <> span_id  -- some writers make a root its own parent
+    ) AS child USING (trace_id, span_id)
+    WHERE trace_id IN (SELECT trace_id FROM good_traces)
+),
+unseen AS MATERIALIZED (
     SELECT
         run.row_id,
         run.trace_id,
@@ -57,7 +58,6 @@ unseen AS (
         AND run.start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
         AND ($service = '' OR run.service_name = $service)
         AND run.parent_span_id IS NOT NULL
-        AND run.trace_id IN (SELECT trace_id FROM good_traces)
 ),
 made_good AS (
     SELECT unseen.row_id
@@ -67,6 +67,7 @@ made_good AS (
         AND later.parent_span_id = unseen.parent_span_id
         AND later.name = unseen.name
     WHERE later.status = 'ok'
+        AND (later.retry_attempt IS NOT NULL OR later.name = later.langgraph_node)
         AND later.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND (
             -- As in mixed_status_parents.sql: with_retry, and LangGraph's RetryPolicy.
