@@ -277,7 +277,7 @@ def prompts(store: GoldenStore) -> None:
 
     def turns(session: str, *tokens: int | None, service: str = "memory") -> None:
         for number, input_tokens in enumerate(tokens):
-            trace = f"{session}-{number}"
+            trace = f"{service}-{session}-{number}"
             start_ms = number * MINUTE_MS
             turn = {"session_id": session, "service_name": service, **model}
             store.add(trace, f"{trace}-small", start_ms=start_ms, input_tokens=5, **turn)
@@ -665,5 +665,7 @@ THEMES: tuple[Callable[[GoldenStore], None], ...] = (
 
 def everything(store: GoldenStore) -> None:
     """All themes in one store: for what must hold whatever the answer is."""
-    for theme in THEMES:
+    for number, theme in enumerate(THEMES):
+        store.theme = f"{number:02x}"
         theme(store)
+    store.theme = ""

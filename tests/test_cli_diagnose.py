@@ -11,7 +11,7 @@ import pytest
 
 from collector_process import RunningCollector
 from golden_runs import errors, everything
-from golden_store import T1, T2, T3, T5, GoldenStore
+from golden_store import T1, T2, T3, T4, T5, GoldenStore
 from otelchain_queries import load
 from stored_runs import asked
 
@@ -40,7 +40,7 @@ def diagnosed(database: str, *arguments: str) -> list[str]:
 
 def told(result: "subprocess.CompletedProcess[bytes]") -> list[str]:
     """The golden runs are older from hour to hour."""
-    return re.sub(r"(not ended since) [0-9.]+ \w+", r"\1 …", result.stdout.decode()).splitlines()
+    return re.sub(r"(not ended for) [0-9.]+ \w+", r"\1 …", result.stdout.decode()).splitlines()
 
 
 @pytest.fixture(name="for_a_script", scope="module")
@@ -55,15 +55,17 @@ def test_findings_are_told_in_order_of_weight(
     assert told(for_a_script) == [
         "search failed 3 times with TimeoutError; the whole trace failed with it once.",
         f"  look: otelchain show {T3}",
+        "own-parent failed once with an unknown error; the whole trace failed with it once.",
+        f"  look: otelchain show {T4}",
         "divide ended as handled_error once where the whole trace ended well all the same.",
         f"  look: otelchain show {T2}",
         "search ended as error once where the whole trace ended well all the same.",
         f"  look: otelchain show {T5}",
         "search ended as error once where the whole trace ended well all the same.",
         f"  look: otelchain show {T2}",
-        "Run search has not ended since ….",
+        "Run search has not ended for ….",
         f"  look: otelchain show {T2}",
-        "Retriever docs found nothing in 1 of 1 calls; the answer was given all the same in 0.",
+        "Retriever docs found nothing in 1 of 1 call (answered all the same: 0).",
         f"  look: otelchain show {T3}",
         "Below agent, steps failed once and succeeded once; it ended as cancelled.",
         f"  look: otelchain show {T3}",
@@ -78,7 +80,9 @@ def test_no_more_findings_of_a_query_than_wanted_are_told(database: str) -> None
     place = lines.index(
         "divide ended as handled_error once where the whole trace ended well all the same."
     )
-    assert lines[place + 2] == "  2 more: otelchain query unseen-errors"
+    assert (
+        lines[place + 2] == "  2 more: otelchain query unseen-errors --since 2026-11-30T00:00:00Z"
+    )
 
 
 def test_one_trace_is_told_alone_and_as_json_with_weight_and_query(database: str) -> None:

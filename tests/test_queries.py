@@ -190,7 +190,7 @@ def test_a_comment_below_the_header_is_no_header_line() -> None:
             HEADER.replace("-- why:", "-- weight: 5\n-- finding: {a:weeks}\n-- why:"),
             (
                 "slow_runs.sql:4: finding has the unknown form 'weeks'; "
-                "there are: duration, number, times, usd"
+                "there are: duration, number, times, usd, calls, evaluations, steps, turns"
             ),
         ),
         (
@@ -258,6 +258,9 @@ def test_all_mistakes_of_a_header_are_told() -> None:
         ("times", 1, "once"),
         ("times", 2, "twice"),
         ("times", 1_000, "1,000 times"),
+        ("calls", 0, "0 calls"),
+        ("calls", 1, "1 call"),
+        ("turns", 1_000, "1,000 turns"),
         ("usd", 12.5, "$12.50"),
         ("usd", 0.00123, "$0.0012"),
     ],
@@ -276,6 +279,16 @@ def test_a_row_without_a_value_that_the_sentence_needs_is_no_finding() -> None:
     assert Finding("{calls:times}", 1).sentence({"calls": 0}) is None
     assert Finding("{calls:number}", 1).sentence({"calls": 0}) == "0"
     assert finding.sentence({"name": "a", "slow": "slow"}) == "a is slow"
+
+
+def test_a_finding_has_words_for_a_value_that_is_not_known() -> None:
+    finding = Finding("{name|it} took {steps:steps|some steps} and failed {times:times|never}", 1)
+
+    assert finding.sentence({}) == "it took some steps and failed never"
+    row = {"name": "agent", "steps": 1, "times": 2}
+    assert finding.sentence(row) == "agent took 1 step and failed twice"
+    assert finding.sentence({**row, "times": 0}) is None
+    assert finding.columns == ("name", "steps", "times")
 
 
 def own_folder(path: Path) -> Path:

@@ -41,10 +41,12 @@ class Scan(NamedTuple):
     Attributes:
         columns: What it gives to the plan above it.
         join: The conditions of the first join above it; None where there is none.
+        tried: What is tried on its rows before that join.
     """
 
     columns: set[str]
     join: tuple[str, ...] | None
+    tried: str
 
 
 @pytest.fixture(name="store", scope="module")
@@ -58,17 +60,20 @@ def _store() -> GoldenStore:
 def scans(store: GoldenStore, query: Query, values: dict[str, str]) -> list[Scan]:
     plan = store.connection.execute(f"EXPLAIN (FORMAT JSON) {query.sql}", query.bind(values))
     [(_, text)] = plan.fetchall()
-    return [scan for node in json.loads(text) for scan in _scans(node, None)]
+    return [scan for node in json.loads(text) for scan in _scans(node, None, "")]
 
 
-def _scans(node: dict[str, Any], join: tuple[str, ...] | None) -> Iterator[Scan]:
+def _scans(node: dict[str, Any], join: tuple[str, ...] | None, tried: str) -> Iterator[Scan]:
     said = node["extra_info"]
     if node["name"].strip() == "SEQ_SCAN" and _table(said) in {"spans", "pending_spans"}:
-        yield Scan(set(_listed(said.get("Projections", []))), join)
+        tried += str(said.get("Filters", ""))
+        yield Scan(set(_listed(said.get("Projections", []))), join, tried)
     if "Conditions" in said:
-        join = tuple(_listed(said["Conditions"]))
+        join, tried = tuple(_listed(said["Conditions"])), ""
+    elif node["name"].strip() == "FILTER":
+        tried += str(said["Expression"])
     for child in node["children"]:
-        yield from _scans(child, join)
+        yield from _scans(child, join, tried)
 
 
 def _table(said: dict[str, Any]) -> str:
@@ -100,6 +105,7 @@ def test_payload_is_read_of_rows_that_were_picked_before(name: str, store: Golde
         # The links of one trace are looked up by its id.
         if (name, scan.columns & PAYLOAD) != ("trace", {"links"}):
             assert any(_of_rows(condition) for condition in scan.join)
+            assert not any(column in scan.tried for column in PAYLOAD)
 
 
 def _of_rows(condition: str) -> bool:

@@ -225,3 +225,26 @@ def test_readers_are_interrupted_also_when_one_has_closed_its_cursor(tmp_path: P
     store.interrupt_readers()
 
     store.close()
+
+
+def test_one_long_payload_does_not_leave_the_others_uncompressed(tmp_path: Path) -> None:
+    said = "What the agent was asked and what it found. " * 10
+    texts = [said] * 2_000 + [said * 50]
+    spans = [
+        span(start_time_unix_nano=START + number, attributes=[text("gen_ai.input.messages", value)])
+        for number, value in enumerate(texts)
+    ]
+    store = Store.open(tmp_path / "t.duckdb")
+
+    store.insert(decode(request(*spans), START).rows)
+    store.checkpoint()
+
+    with store.cursor() as cursor:
+        found = cursor.execute(
+            """
+            SELECT DISTINCT compression
+            FROM pragma_storage_info('spans')
+            WHERE column_name = 'attributes' AND segment_type <> 'VALIDITY'
+            """
+        ).fetchall()
+    assert found == [("ZSTD",)]

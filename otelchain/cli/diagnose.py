@@ -1,5 +1,6 @@
 """``otelchain diagnose``: ask every query whose rows are findings, and tell them by weight."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
@@ -94,14 +95,15 @@ def diagnose_command(
     """  # noqa: D301 - click reads the character \b
     asking = Asking.taken_from(values)
     queries = list(_queries(queries_dirs))
+    narrowed: dict[str, str] = {}
 
     def ask(source: "Source") -> "Answer":
         # Taken anew whenever it is asked: what counts from now moves with it.
-        narrowed = {"service": service, **({"until": str(until)} if until else {})}
-        narrowed |= _whole(source, trace_id) if trace_id else {"since": str(since)}
+        narrowed.update({"service": service, **({"until": str(until)} if until else {})})
+        narrowed.update(_whole(source, trace_id) if trace_id else {"since": str(since)})
         return _answer(source, queries, narrowed, each)
 
-    asking.answer(Question(ask), drawings={"text": _text})
+    asking.answer(Question(ask), drawings={"text": lambda answer, _: _text(answer, narrowed)})
 
 
 def _answer(
@@ -163,12 +165,18 @@ def _rows(answer: "Answer") -> Iterator[dict[str, Any]]:
     return (dict(zip(names, row, strict=True)) for row in answer.rows)
 
 
-def _text(answer: "Answer", _: object) -> str:
+def _text(answer: "Answer", values: Mapping[str, str]) -> str:
     lines = []
     for finding in (Found(**row) for row in _rows(answer)):
         lines.append(visible(finding.text))
         if finding.trace_id:
             lines.append(f"  look: otelchain show {visible(finding.trace_id)}")
         if finding.more:
-            lines.append(f"  {finding.more} more: otelchain query {finding.query}")
+            lines.append(f"  {finding.more} more: {_command(finding.query, values)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _command(query: str, values: Mapping[str, str]) -> str:
+    """Return the command that asks the query about the same runs."""
+    options = ((f"--{name.replace('_', '-')}", value) for name, value in values.items() if value)
+    return shlex.join(["otelchain", "query", query, *(part for pair in options for part in pair)])

@@ -3,7 +3,7 @@
 -- why: An agent that needs 24 of 25 steps fails with the next harder question.
 -- example: otelchain query agent-loops --recursion-limit 100 --since 7d
 -- next: 'otelchain show TRACE_ID' shows what repeats; 'otelchain query tool-loops' finds the tool that it repeats for.
--- finding: Graph {name} took {steps} steps towards its recursion limit ({kind}).
+-- finding: Graph {name} took {steps:steps|an unknown number of steps} towards its recursion limit ({kind}).
 -- weight: 70
 -- param: recursion_limit = 25  steps that the graph may take
 -- param: min_percent = 80  which share of them is near, in percent
@@ -61,7 +61,21 @@ LEFT JOIN graphs USING (trace_id, span_id)
 WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
     AND run.start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
     AND ($service = '' OR run.service_name = $service)
-    -- A failing subgraph takes the graphs around it with it: they were not stopped themselves.
-    AND (graphs.steps IS NOT NULL OR run.parent_span_id IS NULL)
+    -- A stopped graph takes what is around it with it. Where no steps are recorded that tell which
+    -- run is the graph, it is the topmost.
+    AND (
+        graphs.steps IS NOT NULL
+        OR (
+            NOT EXISTS (
+                FROM stopped
+                JOIN graphs USING (trace_id, span_id)
+                WHERE stopped.trace_id = run.trace_id
+            )
+            AND NOT EXISTS (
+                FROM stopped AS above
+                WHERE above.trace_id = run.trace_id AND above.span_id = run.parent_span_id
+            )
+        )
+    )
 ORDER BY graphs.steps DESC NULLS LAST, run.start_time_unix_nano DESC, run.trace_id, run.span_id
 LIMIT $limit::BIGINT;

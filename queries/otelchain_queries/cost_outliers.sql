@@ -3,7 +3,7 @@
 -- why: A prompt that swallowed a whole file costs as much as a hundred good ones.
 -- example: otelchain query cost-outliers --times 20 --since 7d
 -- next: 'otelchain show TRACE_ID' shows what was in the prompt.
--- finding: A call of {model} cost {cost_usd:usd}, {times:number} times what is usual.
+-- finding: A call of {model|an unnamed model} cost {cost_usd:usd}, {times:number} times what is usual.
 -- weight: 40
 -- param: times = 10  how many times the median a run must cost
 -- param: min_runs = 20  fewest priced runs of a model that make its median usual

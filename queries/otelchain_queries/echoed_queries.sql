@@ -22,11 +22,11 @@ WITH newest AS (
     ORDER BY start_time_unix_nano DESC, trace_id, span_id
     LIMIT $examine::BIGINT
 ),
-asked AS (
+asked AS MATERIALIZED (
+    -- Else the conditions on the query would be tried on every run before the newest are picked.
     SELECT row_id, lower(inputs) AS query, metadata, user_id, session_id
     FROM newest
     JOIN runs USING (row_id)
-    WHERE inputs IS NOT NULL
 ),
 echoes AS (
     SELECT row_id, 'metadata' AS echo, entry.key AS metadata_key

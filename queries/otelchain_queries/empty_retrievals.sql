@@ -3,7 +3,7 @@
 -- why: A model that gets no documents answers from memory, and nothing in the answer shows it.
 -- example: otelchain query empty-retrievals --min-percent 10 --since 7d
 -- next: 'otelchain show TRACE_ID' shows the newest case; compare its query with what the index holds, and let the chain say that it found nothing.
--- finding: Retriever {name} found nothing in {empty_calls} of {calls} calls; the answer was given all the same in {answered_calls}.
+-- finding: Retriever {name} found nothing in {empty_calls} of {calls:calls} (answered all the same: {answered_calls}).
 -- weight: 55
 -- param: min_percent = 0  smallest share of empty calls to show, in percent
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
@@ -29,12 +29,16 @@ WITH calls AS (
         AND ($trace_id = '' OR trace_id = $trace_id)
 ),
 answered AS (
-    -- Traces whose root ended well, of those in which something was not found.
-    SELECT DISTINCT trace_id
+    -- Traces whose root, as in first_causes.sql, ended well, of those in which something was not
+    -- found.
+    SELECT trace_id
     FROM runs
-    WHERE parent_span_id IS NULL
-        AND status = 'ok'
-        AND trace_id IN (SELECT trace_id FROM calls WHERE is_empty)
+    WHERE trace_id IN (SELECT trace_id FROM calls WHERE is_empty)
+    GROUP BY trace_id
+    HAVING coalesce(
+        bool_or(status = 'ok') FILTER (parent_span_id IS NULL),
+        arg_min(status, start_time_unix_nano) = 'ok'
+    )
 ),
 retrievers AS (
     SELECT

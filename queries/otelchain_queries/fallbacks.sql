@@ -3,7 +3,7 @@
 -- why: A fallback keeps the answers coming while the first choice is down; somebody should know.
 -- example: otelchain query fallbacks --since 24h
 -- next: 'otelchain query first-causes' counts the errors of the first choice; 'otelchain query token-use' shows what the fallback costs.
--- finding: {used_name} answered because {failed_name} failed ({error_type}).
+-- finding: {used_name|Another choice} answered because {failed_name|the first choice} failed ({error_type|unknown error}).
 -- weight: 45
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
 -- param: since = 1970-01-01  only runs that started at or after this UTC time
@@ -31,6 +31,7 @@ children AS (
     FROM parents
     JOIN runs AS run
         ON run.trace_id = parents.trace_id AND run.parent_span_id = parents.span_id
+    WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
     GROUP BY parents.row_id
 ),
 picked AS (

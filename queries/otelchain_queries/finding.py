@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-_PLACE: Final = re.compile(r"\{([a-z][a-z0-9_]*)(?::([a-z]+))?\}")
+_PLACE: Final = re.compile(r"\{([a-z][a-z0-9_]*)(?::([a-z]+))?(?:\|([^{}|]+))?\}")
+_NOUNS: Final = ("calls", "evaluations", "steps", "turns")
 
 
 @dataclass(frozen=True)
@@ -14,8 +15,10 @@ class Finding:
 
     Args:
         template: A sentence with places such as ``{name}`` for a column as it is, or
-            ``{duration_ms:duration}``; the forms are duration (of milliseconds), number, times
-            and usd.
+            ``{duration_ms:duration}``; the forms are duration (of milliseconds), number, times,
+            usd,
+            and calls, evaluations, steps or turns, which follow their number.
+            ``{error_type|an unknown error}`` has words for NULL.
         weight: 1 to 100; findings of a greater weight come first.
     """
 
@@ -34,9 +37,9 @@ class Finding:
         """
         for place in _PLACE.finditer(self.template):
             value = row.get(place[1])
-            if value is None or (place[2] == "times" and value == 0):
+            if (value is None and place[3] is None) or (place[2] == "times" and value == 0):
                 return None
-        return _PLACE.sub(lambda place: _FORMS[place[2] or ""](row[place[1]]), self.template)
+        return _PLACE.sub(lambda place: _said(place, row.get(place[1])), self.template)
 
 
 def mistake(template: str) -> str | None:
@@ -48,6 +51,10 @@ def mistake(template: str) -> str | None:
     if re.search(r"[{}]", _PLACE.sub("", template)):
         return "finding has a brace that is no place such as {name} or {duration_ms:duration}"
     return None
+
+
+def _said(place: "re.Match[str]", value: Any) -> str:
+    return place[3] if value is None else _FORMS[place[2] or ""](value)
 
 
 def _text(value: Any) -> str:
@@ -73,6 +80,10 @@ def _times(value: Any) -> str:
     return {1: "once", 2: "twice"}.get(int(value), f"{int(value):,} times")
 
 
+def _counted(noun: str) -> Callable[[Any], str]:
+    return lambda value: f"{int(value):,} {noun.removesuffix('s') if int(value) == 1 else noun}"
+
+
 def _usd(value: Any) -> str:
     return f"${float(value):,.2f}" if abs(float(value)) >= 1 else f"${float(value):.2g}"
 
@@ -83,4 +94,5 @@ _FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "number": _number,
     "times": _times,
     "usd": _usd,
+    **{noun: _counted(noun) for noun in _NOUNS},
 }

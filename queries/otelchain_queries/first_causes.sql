@@ -3,7 +3,7 @@
 -- why: One broken tool shows up as ten errors in a trace; here it is one.
 -- example: otelchain query first-causes --since 7d
 -- next: 'otelchain show TRACE_ID' shows the newest case; 'otelchain query unseen-errors' has those that nobody noticed.
--- finding: {name} failed {errors:times} with {error_type}; the whole trace failed with it {failed_traces:times}.
+-- finding: {name} failed {errors:times} with {error_type|an unknown error}; the whole trace failed with it {failed_traces:times}.
 -- weight: 80
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
 -- param: since = 1970-01-01  only runs that started at or after this UTC time
@@ -27,9 +27,16 @@ deepest AS (
     ) AS child USING (trace_id, span_id)
 ),
 failed_roots AS (
-    SELECT DISTINCT trace_id
+    -- A root has no parent. Where every run has one, the first run is the root, and its parent is
+    -- not stored: the span of a server that is sent elsewhere, or LangSmith's that is never sent.
+    SELECT trace_id
     FROM runs
-    WHERE status = 'error' AND parent_span_id IS NULL
+    SEMI JOIN failed USING (trace_id)
+    GROUP BY trace_id
+    HAVING coalesce(
+        bool_or(status = 'error') FILTER (parent_span_id IS NULL),
+        arg_min(status, start_time_unix_nano) = 'error'
+    )
 ),
 causes AS (
     SELECT

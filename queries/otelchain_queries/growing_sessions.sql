@@ -3,7 +3,7 @@
 -- why: A memory that is never cut makes each turn slower and more expensive, until it no longer fits.
 -- example: otelchain query growing-sessions --min-turns 5 --since 7d
 -- next: 'otelchain show TRACE_ID' shows the last turn; summarise or trim the history, or let LangGraph do it.
--- finding: In a session of {turns} turns the prompt grew with every turn, from {first_input_tokens:number} to {last_input_tokens:number} tokens.
+-- finding: In a session of {turns:turns} the prompt grew with every turn, from {first_input_tokens:number} to {last_input_tokens:number} tokens.
 -- weight: 35
 -- param: min_turns = 3  fewest turns that make a trend; at least 2
 -- param: min_growth = 1.5  how many times the first prompt the last one must be

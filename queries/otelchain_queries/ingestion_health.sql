@@ -3,7 +3,7 @@
 -- why: Answers are only as good as what arrived.
 -- example: otelchain query ingestion-health --since 24h
 -- next: Late spans: look at the exporter and its spool. Dropped attributes: raise the limits of the SDK. A service that is missing here sends nothing.
--- finding: Of service {service_name}, {trouble}.
+-- finding: Of service {service_name|without a name}, {trouble}.
 -- weight: 45
 -- param: since = 1970-01-01  only what arrived at or after this UTC time
 -- param: until = 2262-01-01  only what arrived before this UTC time

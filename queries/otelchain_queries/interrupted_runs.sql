@@ -23,22 +23,24 @@ WITH candidates AS (
         AND ($service = '' OR service_name = $service)
         AND ($trace_id = '' OR trace_id = $trace_id)
 ),
+told AS MATERIALIZED (
+    -- As in echoed_queries.sql.
+    SELECT
+        row_id,
+        spans.trace_id,
+        spans.span_id,
+        spans.run_name,
+        spans.service_name,
+        spans.start_time_unix_nano,
+        spans.end_time_unix_nano,
+        spans.attributes ->> 'otelchain.interrupt.checkpoint_id' AS checkpoint_id,
+        spans.attributes ->> 'langgraph.thread_id' AS thread_id
+    FROM candidates
+    JOIN spans ON spans.rowid = candidates.row_id
+),
 stopped AS (
     SELECT *
-    FROM (
-        SELECT
-            row_id,
-            spans.trace_id,
-            spans.span_id,
-            spans.run_name,
-            spans.service_name,
-            spans.start_time_unix_nano,
-            spans.end_time_unix_nano,
-            spans.attributes ->> 'otelchain.interrupt.checkpoint_id' AS checkpoint_id,
-            spans.attributes ->> 'langgraph.thread_id' AS thread_id
-        FROM candidates
-        JOIN spans ON spans.rowid = candidates.row_id
-    )
+    FROM told
     WHERE thread_id IS NOT NULL
     ORDER BY start_time_unix_nano DESC, trace_id, span_id
     -- All of these are shown, unless those that were answered are to be left out.

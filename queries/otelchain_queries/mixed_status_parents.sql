@@ -3,7 +3,7 @@
 -- why: Such a run often ends well although a part of it is missing: an answer from three sources of which one was down.
 -- example: otelchain query mixed-status-parents --retried false --since 24h
 -- next: 'otelchain show TRACE_ID' shows the branches side by side; the column first_error says why the first one failed.
--- finding: Below {name}, steps failed {failed_count:times} and succeeded {succeeded_count:times}; it ended as {status}.
+-- finding: Below {name|a run that is not stored}, steps failed {failed_count:times} and succeeded {succeeded_count:times}; it ended as {status|unknown}.
 -- weight: 50
 -- param: retried = true  also show parents whose failed children all succeeded on a later attempt
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
@@ -20,33 +20,16 @@ WITH suspects AS (
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND ($trace_id = '' OR trace_id = $trace_id)
 ),
-all_children AS (
-    SELECT
-        row_id,
-        trace_id,
-        parent_span_id,
-        span_id,
-        name,
-        status,
-        start_time_unix_nano,
-        service_name,
-        run_type,
-        retry_attempt,
-        langgraph_node,
-        langgraph_step,
-        langgraph_checkpoint_ns
-    FROM runs
-    JOIN suspects USING (trace_id, parent_span_id)
-    WHERE start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
-        AND span_id <> parent_span_id  -- some writers make a root its own parent
-),
 mixed AS (
     SELECT
         trace_id,
         parent_span_id,
         min(start_time_unix_nano) AS first_start_time_unix_nano,
         arg_min(service_name, start_time_unix_nano) AS first_service_name
-    FROM all_children
+    FROM runs
+    JOIN suspects USING (trace_id, parent_span_id)
+    WHERE start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND span_id <> parent_span_id  -- some writers make a root its own parent
     GROUP BY trace_id, parent_span_id
     HAVING count(*) FILTER (status IN ('error', 'handled_error')) > 0
         AND count(*) FILTER (status = 'ok') > 0
@@ -74,7 +57,15 @@ parents AS (
 ),
 children AS (
     SELECT
-        run.* EXCLUDE (langgraph_node, langgraph_step, langgraph_checkpoint_ns),
+        run.row_id,
+        run.trace_id,
+        run.parent_span_id,
+        run.span_id,
+        run.name,
+        run.status,
+        run.start_time_unix_nano,
+        run.run_type,
+        run.retry_attempt,
         -- Attempts of a LangGraph node with a RetryPolicy share this key. Only the topmost run of a
         -- task is an attempt: the runs inside it have the same step and namespace.
         if(
@@ -83,9 +74,11 @@ children AS (
             [run.langgraph_step::VARCHAR, run.langgraph_checkpoint_ns],
             NULL
         ) AS task
-    FROM all_children AS run
+    FROM runs AS run
     JOIN parents
         ON run.trace_id = parents.trace_id AND run.parent_span_id = parents.parent_span_id
+    WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND run.span_id <> run.parent_span_id
 ),
 made_good AS (
     SELECT DISTINCT failed.row_id

@@ -29,6 +29,7 @@ near AS (
     FROM runs
     WHERE start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
+        AND ($trace_id = '' OR trace_id = $trace_id)
 ),
 suspects AS (
     SELECT children.*

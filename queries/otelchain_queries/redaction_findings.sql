@@ -3,7 +3,7 @@
 -- why: An application that redacts at the source leaves nothing to find here. Each row is a leak that reached the wire, and says where to close it.
 -- example: otelchain query redaction-findings --since 24h
 -- next: 'otelchain show TRACE_ID' shows where it came from; let that application redact at the source (OTELCHAIN_REDACTION), or leave the attribute out.
--- finding: Service {service_name} sent {count} times what rule {rule} looks for, in {attribute}.
+-- finding: Service {service_name|without a name} sent {count:times} what rule {rule} looks for, in {attribute}.
 -- weight: 95
 -- param: rule =   only this rule; empty for every rule
 -- param: since = 1970-01-01  only what arrived at or after this UTC time

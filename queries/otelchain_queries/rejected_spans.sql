@@ -14,10 +14,10 @@ SELECT
     arg_max(span_id, received_time_unix_nano) AS span_id,
     signal,
     CASE signal
-        WHEN 'traces' THEN 'spans'
-        WHEN 'logs' THEN 'log records'
-        ELSE 'data points'
-    END AS kind,
+        WHEN 'traces' THEN 'span'
+        WHEN 'logs' THEN 'log record'
+        ELSE 'data point'
+    END || if(count(*) = 1, '', 's') AS kind,
     reason,
     count(*) AS rejected,
     arg_max(name, received_time_unix_nano) AS newest_name,

@@ -20,7 +20,8 @@ WITH newest AS (
     ORDER BY start_time_unix_nano DESC, trace_id, span_id
     LIMIT $examine::BIGINT
 ),
-evaluations AS (
+evaluations AS MATERIALIZED (
+    -- As in echoed_queries.sql.
     SELECT
         spans.trace_id,
         spans.span_id,

@@ -3,7 +3,7 @@
 -- why: The verdict says whether the agent did what was asked; the number of evaluations what that cost.
 -- example: otelchain query rubric-verdicts --since 7d
 -- next: 'otelchain query rubric-criteria' counts the criteria that fail most; 'otelchain show TRACE_ID' shows the round.
--- finding: A rubric was not met after {evaluations} evaluations ({trouble}): {criteria_passed} of {criteria_total} criteria passed.
+-- finding: A rubric was not met after {evaluations:evaluations} ({trouble}): {criteria_passed|?} of {criteria_total|?} criteria passed.
 -- weight: 50
 -- param: examine = 1000  how many of the newest evaluations to look at
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace
@@ -52,10 +52,15 @@ gradings AS (
     GROUP BY grading_run_id, service_name
 ),
 roots AS (
-    SELECT trace_id, arg_min(name, start_time_unix_nano) AS name
+    -- As in first_causes.sql.
+    SELECT
+        trace_id,
+        coalesce(
+            arg_min(name, start_time_unix_nano) FILTER (parent_span_id IS NULL),
+            arg_min(name, start_time_unix_nano)
+        ) AS name
     FROM runs
-    WHERE parent_span_id IS NULL
-        AND trace_id IN (SELECT last.trace_id FROM gradings)
+    WHERE trace_id IN (SELECT last.trace_id FROM gradings)
     GROUP BY trace_id
 )
 SELECT

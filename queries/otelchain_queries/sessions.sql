@@ -7,24 +7,36 @@
 -- param: until = 2262-01-01  only runs that started before this UTC time
 -- param: service =   only runs of this service; empty for every service
 -- param: limit = 100  number of rows to show
-WITH chosen AS (
-    SELECT
-        trace_id,
-        span_id,
-        parent_span_id,
-        run_type,
-        status,
-        dialect,
-        total_tokens,
-        session_id,
-        user_id,
-        service_name,
-        start_time_unix_nano
+WITH newest AS (
+    SELECT service_name, session_id, max(start_time_unix_nano) AS newest_unix_nano
     FROM runs
     WHERE session_id IS NOT NULL
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
         AND ($service = '' OR service_name = $service)
+    GROUP BY service_name, session_id
+    ORDER BY newest_unix_nano DESC, session_id, service_name
+    LIMIT $limit::BIGINT
+),
+chosen AS (
+    SELECT
+        run.trace_id,
+        run.span_id,
+        run.parent_span_id,
+        run.run_type,
+        run.status,
+        run.dialect,
+        run.total_tokens,
+        run.user_id,
+        run.start_time_unix_nano,
+        newest.session_id,
+        newest.service_name
+    FROM newest
+    JOIN runs AS run
+        ON run.session_id = newest.session_id
+        AND run.service_name IS NOT DISTINCT FROM newest.service_name
+    WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        AND run.start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
 ),
 repeated AS (
     -- What a provider's client has written, instrumented too, inside the run of a model.
@@ -53,5 +65,4 @@ SELECT
 FROM chosen
 LEFT JOIN repeated USING (trace_id, span_id)
 GROUP BY service_name, session_id
-ORDER BY newest_time DESC, session_id, service_name
-LIMIT $limit::BIGINT;
+ORDER BY newest_time DESC, session_id, service_name;

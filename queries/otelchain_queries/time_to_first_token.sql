@@ -3,7 +3,7 @@
 -- why: While nothing appears on the screen, the user waits.
 -- example: otelchain query time-to-first-token --slow 2s --since 24h
 -- next: 'otelchain show TRACE_ID' shows the slowest one; a long prompt, a cold model or a far-away region are the usual reasons.
--- finding: Model {model} is {slow} to answer: one call in twenty waits {p95_ms:duration} or longer for the first token.
+-- finding: Model {model|without a name} is {slow} to answer: one call in twenty waits {p95_ms:duration} or longer for the first token.
 -- weight: 30
 -- param: slow = 3s  from which 95th percentile on a model is called slow: 500ms, 3s
 -- param: since = 1970-01-01  only runs that started at or after this UTC time

@@ -39,7 +39,8 @@ models AS (
     WHERE run_type = 'llm'
         AND dialect IN ('otelchain', 'gen_ai', 'openlit', 'openllmetry')
         AND trace_id IN (SELECT trace_id FROM newest)
-        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
+        -- The model was asked before its tool ran; few traces take longer than an hour.
+        AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS) - 3_600_000_000_000
 ),
 definitions AS (
     SELECT DISTINCT trace_id, attributes ->> 'gen_ai.tool.definitions' AS tools

@@ -3,7 +3,7 @@
 -- why: An agent that calls a tool again and again has lost its way, or the tool does not answer what it is asked.
 -- example: otelchain query tool-loops --min-calls 20 --since 7d
 -- next: 'otelchain show TRACE_ID' shows the loop; few different arguments mean a stuck agent, many a tool that needs a batch form.
--- finding: Tool {name} was called {calls:times} in one trace; {failed_calls} of the calls failed.
+-- finding: Tool {name} was called {calls:times} in one trace (failed calls: {failed_calls}).
 -- weight: 50
 -- param: min_calls = 8  fewest calls to show
 -- param: trace_id =   only runs of this trace, by its whole id; empty for every trace

@@ -22,7 +22,8 @@ WITH newest AS (
     ORDER BY start_time_unix_nano DESC, trace_id, span_id
     LIMIT $examine::BIGINT
 ),
-found AS (
+found AS MATERIALIZED (
+    -- Else the conditions below would be tried on every run before the newest are picked.
     SELECT
         row_id,
         if(

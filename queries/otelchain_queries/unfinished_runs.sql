@@ -3,7 +3,7 @@
 -- why: A run that hangs fails nowhere, and a killed process says nothing.
 -- example: otelchain query unfinished-runs --min-quiet 1h --since 7d
 -- next: 'otelchain show TRACE_ID' shows how far it came, with its input.
--- finding: Run {name} has not ended since {quiet_ms:duration}.
+-- finding: Run {name} has not ended for {quiet_ms:duration}.
 -- weight: 65
 -- param: min_quiet = 5m  how long a pending run must have been going: 30s, 5m, 1h
 -- param: now = 2262-01-01  count quiet_ms up to this UTC time, and at the latest up to the present

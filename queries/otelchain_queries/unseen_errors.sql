@@ -17,6 +17,17 @@ WITH failed AS (
         AND ($trace_id = '' OR trace_id = $trace_id)
         AND start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
 ),
+good_traces AS (
+    -- By their roots, as in first_causes.sql.
+    SELECT trace_id
+    FROM runs
+    SEMI JOIN failed USING (trace_id)
+    GROUP BY trace_id
+    HAVING coalesce(
+        bool_or(status = 'ok') FILTER (parent_span_id IS NULL),
+        arg_min(status, start_time_unix_nano) = 'ok'
+    )
+),
 deepest AS (
     SELECT row_id
     FROM failed
@@ -25,18 +36,28 @@ deepest AS (
         FROM failed
         WHERE parent_span_id <> span_id  -- some writers make a root its own parent
     ) AS child USING (trace_id, span_id)
+    WHERE trace_id IN (SELECT trace_id FROM good_traces)
 ),
-unseen AS (
-    SELECT run.*
+unseen AS MATERIALIZED (
+    SELECT
+        run.row_id,
+        run.trace_id,
+        run.parent_span_id,
+        run.name,
+        run.run_type,
+        run.status,
+        run.error_type,
+        run.service_name,
+        run.retry_attempt,
+        run.langgraph_step,
+        run.langgraph_checkpoint_ns,
+        run.start_time_unix_nano
     FROM deepest
     JOIN runs AS run USING (row_id)
     WHERE run.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND run.start_time_unix_nano < epoch_ns($until::TIMESTAMP_NS)
         AND ($service = '' OR run.service_name = $service)
         AND run.parent_span_id IS NOT NULL
-        AND run.trace_id IN (
-            SELECT trace_id FROM runs WHERE parent_span_id IS NULL AND status = 'ok'
-        )
 ),
 made_good AS (
     SELECT unseen.row_id
@@ -46,6 +67,7 @@ made_good AS (
         AND later.parent_span_id = unseen.parent_span_id
         AND later.name = unseen.name
     WHERE later.status = 'ok'
+        AND (later.retry_attempt IS NOT NULL OR later.name = later.langgraph_node)
         AND later.start_time_unix_nano >= epoch_ns($since::TIMESTAMP_NS)
         AND (
             -- As in mixed_status_parents.sql: with_retry, and LangGraph's RetryPolicy.

@@ -1,8 +1,10 @@
 """Ask every query of the bundle on a generated store: the last 24 hours, and everything.
 
     python tests/benchmarks/bench_queries.py [--spans 1000000] [--memory 4GB] [--query NAME]
+        [--shape usual|one-trace|model-runs|failures]
 
-The store is that of ``otelchain demo --spans``: 30 days. One line per query: seconds by the clock
+The usual store is that of ``otelchain demo --spans``: 30 days; the other shapes are hard ones, all
+in the last hour (worst_stores.py). One line per query: seconds by the clock
 and of CPU (of two threads together), and the rows of the answer. Each has a connection of its own
 and is asked twice; the second answer counts, the first may read from the disk. What takes longer
 than 1 s for 24 hours or 10 s for everything is marked. The store is made once for each number of
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+from worst_stores import SHAPES, write_worst
 
 import otelchain_queries
 from otelchain.demo.many import write_many
@@ -26,6 +29,7 @@ from otelchain_collector.answers import answer_query
 
 END_UNIX_NANO = 1_796_083_200 * 10**9  # 2026-12-01
 DAY_BEFORE = "2026-11-30T00:00:00Z"
+USUAL = "usual"
 MOST_SECONDS = {"last 24 hours": 1.0, "everything": 10.0}
 
 
@@ -37,15 +41,19 @@ class Took(NamedTuple):
     rows: int
 
 
-def generated(spans: int) -> Path:
+def generated(spans: int, shape: str) -> Path:
     """Return the file of a generated store."""
-    path = Path(tempfile.gettempdir()) / f"otelchain-bench-{spans}.duckdb"
+    kind = "" if shape == USUAL else f"{shape}-"
+    path = Path(tempfile.gettempdir()) / f"otelchain-bench-{kind}{spans}.duckdb"
     if not path.exists():
         half_made = path.with_suffix(".part")
         half_made.unlink(missing_ok=True)
         began = time.perf_counter()
-        written = write_many(half_made, spans, END_UNIX_NANO)
-        print(f"{written:,} spans written in {time.perf_counter() - began:,.0f} s", flush=True)
+        if shape == USUAL:
+            write_many(half_made, spans, END_UNIX_NANO)
+        else:
+            write_worst(half_made, shape, spans, END_UNIX_NANO)
+        print(f"{spans:,} spans written in {time.perf_counter() - began:,.0f} s", flush=True)
         half_made.rename(path)
     return path
 
@@ -68,12 +76,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
     parser.add_argument("--spans", type=int, default=1_000_000)
+    parser.add_argument("--shape", choices=[USUAL, *SHAPES], default=USUAL)
     parser.add_argument("--database", type=Path, help="a store whose last day is 2026-11-30")
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--query", action="append")
     arguments = parser.parse_args()
     print("$", "python", *sys.argv)
-    database = arguments.database or generated(arguments.spans)
+    database = arguments.database or generated(arguments.spans, arguments.shape)
     with duckdb.connect(str(database), read_only=True) as connection:
         [(spans,)] = connection.execute("SELECT count(*) FROM spans").fetchall()
     print(

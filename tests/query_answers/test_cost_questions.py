@@ -103,7 +103,7 @@ def test_what_is_an_outlier_can_be_chosen(store: GoldenStore) -> None:
 def test_sessions_whose_prompt_grows_with_every_turn_are_found(chats: GoldenStore) -> None:
     assert chats.ask("growing-sessions") == [
         {
-            "trace_id": "grows-2",
+            "trace_id": "memory-grows-2",
             "session_id": "grows",
             "turns": 3,
             "first_input_tokens": 100,

@@ -48,9 +48,9 @@ def test_errors_are_counted_where_they_began(store: GoldenStore) -> None:
         "service_name": "shop",
     }
     assert [(row["span_id"], row["failed_traces"]) for row in rows[1:]] == [
+        ("self", 1),  # whose parent it is itself, so that it is the root
         ("try-1", 0),
         ("node-1", 0),
-        ("self", 0),
         ("t5-tool", 0),
     ]
 

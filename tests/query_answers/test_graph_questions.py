@@ -47,6 +47,41 @@ def test_a_graph_without_steps_that_was_stopped_is_found() -> None:
     assert [(row["span_id"], row["steps"]) for row in store.ask("agent-loops")] == [("root", None)]
 
 
+def test_what_is_around_a_stopped_graph_was_not_stopped() -> None:
+    store = GoldenStore()
+    stopped = {"status": "error", "error_type": "langgraph.errors.GraphRecursionError"}
+    step = {"langgraph_node": "model", "langgraph_step": 1}
+    store.add(T1, "chain", "server", **stopped)
+    store.add(T1, "graph", "chain", **stopped)
+    store.add(T1, "task", "graph", name="model", **step)
+    # Without steps it is the topmost, also below a parent that is not stored.
+    store.add(T2, "top", "server", **stopped)
+    store.add(T2, "below", "top", **stopped)
+    # A graph that ended well is no stopped one, whatever is beside it.
+    store.add(T3, "good")
+    store.add(T3, "good-task", "good", name="model", **step)
+
+    assert spans(store.ask("agent-loops")) == ["graph", "top"]
+
+
+def test_what_looks_like_steps_of_a_graph_is_told_apart() -> None:
+    store = GoldenStore()
+    for trace, root, service in ((T1, "shop", "shop"), (T2, "bank", "bank")):
+        store.add(trace, root, "a-chain", name="agent", service_name=service)
+        for step in range(1, 21):
+            task = {"name": "model", "langgraph_node": "model", "langgraph_step": step}
+            store.add(trace, f"{root}-{step}", root, service_name=service, **task)
+    # A run with the fields of another step that is not named like its node.
+    inside = {"name": "call", "langgraph_node": "model", "langgraph_step": 90}
+    store.add(T1, "inside", "shop", **inside)
+
+    assert [(row["span_id"], row["steps"]) for row in store.ask("agent-loops")] == [
+        ("shop", 20),
+        ("bank", 20),
+    ]
+    assert spans(store.ask("agent-loops", service="bank")) == ["bank"]
+
+
 def test_steps_that_were_tried_many_times_are_found(store: GoldenStore) -> None:
     rows = store.ask("retry-storms")
 

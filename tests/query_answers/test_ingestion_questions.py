@@ -48,8 +48,8 @@ def test_what_was_rejected_is_told_by_its_kind(store: GoldenStore) -> None:
     told = {finding.sentence(row) for row in store.ask("rejected-spans")}
 
     assert "2 spans could not be stored: span_id is all zero." in told
-    assert "1 log records could not be stored: body nested too deep." in told
-    assert "1 data points could not be stored: time_unix_nano is negative." in told
+    assert "1 log record could not be stored: body nested too deep." in told
+    assert "1 data point could not be stored: time_unix_nano is negative." in told
 
 
 def test_rejected_spans_are_bounded_by_their_arrival(store: GoldenStore) -> None:
