@@ -70,6 +70,9 @@ def _config(memory_limit_bytes: int) -> dict[str, str | bool | int | float | lis
         "memory_limit": f"{memory_limit_bytes}B",
         # DuckDB's own limit is 90 % of the disk that the spans need.
         "max_temp_directory_size": MAX_TEMPORARY_SIZE,
+        # For texts whose column names no compression (errors, tags, files of older versions): where
+        # the dictionary cannot take them, from here on instead of 4 KiB on average.
+        "zstd_min_string_length": "512",
         "python_enable_replacements": "false",
     }
 

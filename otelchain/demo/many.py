@@ -23,9 +23,6 @@ DAY_NANOS: Final = 86_400 * 10**9
 # As many as DuckDB may hold before they are in the file: about 250,000 spans.
 _TURNS_OF_A_BATCH: Final = 16_000
 _MEMORY_LIMIT: Final = "2GB"
-# With DuckDB's 4096 a single payload of 16 KiB leaves all of its row group uncompressed: 3 GB for a
-# million spans, with this a tenth of it, for the same CPU time.
-_ZSTD_MIN_STRING_LENGTH: Final = 512
 _REASONS: Final = ("span_id is all zero", "attribute values nested too deep")
 
 # Two spans in a hundred thousand, as a client with a bug would send them.
@@ -87,7 +84,6 @@ def _write(
     config: dict[str, Any] = {
         "storage_compatibility_version": STORAGE_VERSION,
         "memory_limit": _MEMORY_LIMIT,
-        "zstd_min_string_length": _ZSTD_MIN_STRING_LENGTH,
     }
     with duckdb.connect(str(database), config=config) as connection:
         migrate(connection)
