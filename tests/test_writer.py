@@ -1,6 +1,7 @@
 """The writer: acknowledged after the commit, one bad row alone, trouble of the store passed on."""
 
 import threading
+import time
 from concurrent.futures import Future, wait
 from pathlib import Path
 
@@ -44,6 +45,16 @@ def write(store: Store, *requests: Decoded) -> list["Future[Outcome]"]:
     return submitted
 
 
+def batch_sizes(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that the number of spans in each commit from now on is added to."""
+    sizes: list[int] = []
+    insert = store.insert
+    monkeypatch.setattr(
+        store, "insert", lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]
+    )
+    return sizes
+
+
 def test_an_acknowledged_span_is_committed(store: Store) -> None:
     writer = Writer(store)
     writer.start()
@@ -59,15 +70,49 @@ def test_an_acknowledged_span_is_committed(store: Store) -> None:
 def test_requests_that_wait_together_are_committed_together(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = []
-    insert = store.insert
-    monkeypatch.setattr(
-        store, "insert", lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]
-    )
+    sizes = batch_sizes(store, monkeypatch)
 
     write(store, some_spans(2), some_spans(3), some_spans(4))
 
     assert sizes == [9]
+
+
+def test_a_small_batch_waits_for_a_request_that_is_being_decoded(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.writer._GATHER_SECONDS", 10)
+    sizes = batch_sizes(store, monkeypatch)
+    writer = Writer(store)
+    writer.start()
+    first, second = ByteBudget(1).reserve(), ByteBudget(1).reserve()
+    writer.expect(first)
+    writer.expect(second)
+    acknowledged = [writer.submit(some_spans(2), first)]
+    time.sleep(0.2)
+
+    assert not sizes
+
+    acknowledged.append(writer.submit(some_spans(3), second))
+    wait(acknowledged, 5)
+    writer.close()
+
+    assert sizes == [5]
+
+
+def test_a_request_waits_for_no_other_that_is_not_on_its_way(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.writer._GATHER_SECONDS", 10)
+    writer = Writer(store)
+    writer.start()
+    broken, whole = ByteBudget(1).reserve(), ByteBudget(1).reserve()
+    writer.expect(broken)
+    writer.expect(whole)
+    writer.forget(broken)
+
+    assert writer.submit(some_spans(1), whole).result(5) == Outcome()
+
+    writer.close()
 
 
 def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> None:

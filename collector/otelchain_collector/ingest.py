@@ -3,10 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from otelchain_collector.budget import ByteBudget, Reservation
-from otelchain_collector.decode import Decoded
 from otelchain_collector.decoding import EncodedRequest, decode_request
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.signals import Signal
@@ -45,21 +44,27 @@ class Ingest:
             Exception: What ``read`` raises.
         """
         loop = asyncio.get_running_loop()
+        self._writer.expect(reservation)
         try:
-            decoded = await loop.run_in_executor(
-                self._decoding, self._decode, signal, read, reservation
+            acknowledgement = await loop.run_in_executor(
+                self._decoding, self._submit, signal, read, reservation
             )
         except BaseException:
+            self._writer.forget(reservation)
             reservation.release()
             raise
-        return await asyncio.wrap_future(self._writer.submit(decoded, reservation))
+        return await asyncio.wrap_future(acknowledgement)
 
     def close(self) -> None:
         """End the decoding thread; what it still had to do was never acknowledged."""
         self._decoding.shutdown(cancel_futures=True)
 
-    def _decode(self, signal: Signal, read: Read, reservation: Reservation) -> Decoded:
+    def _submit(
+        self, signal: Signal, read: Read, reservation: Reservation
+    ) -> "Future[Outcome]":
+        # From here to the writer without a turn of the event loop, which may be busy.
         encoded = read(reservation)
-        return decode_request(
+        decoded = decode_request(
             signal, encoded, time.time_ns(), self._max_attribute_bytes, self._redaction
         )
+        return self._writer.submit(decoded, reservation)
