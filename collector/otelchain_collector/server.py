@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
 from otelchain_collector import api, discovery, logs, snapshot
-from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import GrpcAuth, HttpAuth
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.discovery import Discovery
@@ -27,6 +26,11 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.limits import GrpcLimits, http_protocol
 from otelchain_collector.memory_limit import MemoryLimit, memory_limit
 from otelchain_collector.metrics import GrpcMetrics, HttpMetrics, Metrics
+from otelchain_collector.process import (
+    collect_garbage_of_requests,
+    keep_memory_of_requests,
+    share_the_interpreter,
+)
 from otelchain_collector.readers import Readers
 from otelchain_collector.receive_grpc import grpc_server
 from otelchain_collector.receive_http import application
@@ -74,6 +78,7 @@ def run(settings: CollectorSettings) -> None:
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
     redaction = _redaction(settings.redaction)
+    share_the_interpreter()
     keep_memory_of_requests()
     memory = memory_limit(settings.memory_limit_bytes)
     with _listening(doors.http) as http_socket:
@@ -176,6 +181,7 @@ async def _serve(
     http = _http_server(app, settings, doors.tls)
     with _writing(writer, ingest), _retaining(retention):
         async with _receiving(http, http_socket, grpc, stop):
+            collect_garbage_of_requests()
             health.phase = "ready"
             with _published(settings, doors, http_address, grpc_address):
                 await stop.wait()
