@@ -24,8 +24,8 @@ from otelchain_collector.span_table import Spans, joined, rows_of
 from otelchain_collector.store import Inserted, Store
 from otelchain_collector.writer_watch import WriterWatch
 
-# A commit costs 4.5 ms of CPU, whatever it holds, most of it DuckDB's planning: 512 spans alone cost
-# 43 µs each, 2,048 together 15, 4,096 together 10.
+# A commit costs 4.5 ms of CPU, whatever it holds, most of it planning: 512 spans alone cost 43 µs
+# each, 2,048 together 15, 4,096 together 10.
 MAX_BATCH_RECORDS = 4_096
 # So a smaller batch waits while requests are being decoded, and only then: a single client waits
 # for nobody. With eight clients a span costs 54 µs of CPU instead of 64, over all.
