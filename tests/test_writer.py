@@ -14,7 +14,7 @@ from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
-from otelchain_collector.writer import Outcome, Writer
+from otelchain_collector.writer import Outcome, Writer, checkpoint_bytes
 from otlp_requests import START, body, request, span
 
 
@@ -113,6 +113,13 @@ def test_a_request_waits_for_no_other_that_is_not_on_its_way(
     assert writer.submit(some_spans(1), whole).result(5) == Outcome()
 
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("file_gib", "log_mib"), [(0, 16), (0.25, 16), (1, 32), (4, 64), (100, 64)]
+)
+def test_the_log_may_grow_with_the_root_of_the_file(file_gib: float, log_mib: int) -> None:
+    assert checkpoint_bytes(int(file_gib * 2**30)) == log_mib * 2**20
 
 
 def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> None:
@@ -221,7 +228,7 @@ def test_a_large_log_is_checkpointed_in_an_idle_moment(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer._IDLE_SECONDS", 0.01)
-    monkeypatch.setattr("otelchain_collector.writer._IDLE_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.writer._LEAST_WAL_BYTES", 1)
     done = threading.Event()
     checkpoint = store.checkpoint
     monkeypatch.setattr(store, "checkpoint", lambda: (checkpoint(), done.set()))
@@ -310,7 +317,7 @@ def test_a_log_that_has_grown_large_is_checkpointed_although_requests_wait(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 2)
-    monkeypatch.setattr("otelchain_collector.writer._BUSY_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.writer._MOST_WAL_BYTES", 1)
     log_bytes = []
     checkpoint = store.checkpoint
     monkeypatch.setattr(

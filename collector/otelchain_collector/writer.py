@@ -5,6 +5,7 @@ acknowledged when its own rows are committed, not before.
 """
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -31,12 +32,13 @@ MAX_BATCH_RECORDS = 4_096
 # for nobody. With eight clients a span costs 54 µs of CPU instead of 64, over all.
 _GATHER_RECORDS = 2_048
 _GATHER_SECONDS = 0.04
-# A checkpoint holds up commits for 4 µs a span, most of it compression, so a small one is made
-# often: 5,000 spans, 20 ms. Smaller ones cost space and time: row groups of 2,000 spans take twice
-# as many bytes, and half as much CPU again.
+# A checkpoint holds up commits for 4 µs a span, most of it compression, and for 0.06 ms a row group
+# that is in the file already, of which each checkpoint adds one (700: 41 ms). So the less there is,
+# the smaller and more frequent they are: 5,000 spans and 20 ms up to a million spans, 17,000 and
+# some 120 ms at ten million.
 _IDLE_SECONDS = 1.0
-_IDLE_WAL_BYTES = 16 * 1024 * 1024
-_BUSY_WAL_BYTES = 16 * 1024 * 1024
+_LEAST_WAL_BYTES = 16 * 1024 * 1024
+_MOST_WAL_BYTES = 64 * 1024 * 1024
 #: While the file is being copied; DuckDB makes a checkpoint by itself at twice as much.
 HELD_WAL_BYTES = 512 * 1024 * 1024
 # After one that failed, which may have cost opening the file again.
@@ -322,7 +324,8 @@ class Writer:
             return False
         if self._checkpoints_held:
             return self._store.wal_bytes() >= HELD_WAL_BYTES
-        return self._store.wal_bytes() >= (_IDLE_WAL_BYTES if idle else _BUSY_WAL_BYTES)
+        due = _LEAST_WAL_BYTES if idle else checkpoint_bytes(self._store.database_bytes())
+        return self._store.wal_bytes() >= due
 
     def _checkpoint_if_due(self, *, idle: bool) -> None:
         try:
@@ -340,6 +343,13 @@ class Writer:
         else:
             self._failure = None
             self._next_checkpoint = 0.0
+
+
+def checkpoint_bytes(database_bytes: int) -> int:
+    """Return how large the log may grow beside a file of so many bytes."""
+    # What grows with the log and what grows with the file then take about the same time.
+    balanced = math.isqrt(database_bytes * 1024 * 1024)
+    return min(max(_LEAST_WAL_BYTES, balanced), _MOST_WAL_BYTES)
 
 
 def _do(job: _Job) -> None:
