@@ -2,6 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector_process import ask
+from otlp_requests import body, span
 
 SCRIPT = """
 import gc, sys
@@ -30,3 +37,18 @@ def test_a_process_hands_over_often_shares_one_allocator_and_leaves_out_what_sta
     assert float(switch_seconds) < 0.001
     assert allocator == ("system" if sys.platform == "linux" else allocator)
     assert is_looked_at == "False"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere threads have no priority of their own"
+)
+def test_decoding_and_writing_give_way_to_all_else(tmp_path: Path, start_collector: Any) -> None:
+    collector = start_collector(tmp_path / "t.duckdb")
+    headers = {"Content-Type": "application/x-protobuf"}
+    assert ask(collector, "POST", "/v1/traces", body(span()), headers)[0] == 200
+
+    # proc_pid_stat(5): the name in brackets is the second field, the nice value the 19th.
+    stats = Path(f"/proc/{collector.process.pid}/task").glob("*/stat")
+    nice = [int(stat.read_text().rsplit(")", 1)[1].split()[16]) for stat in stats]
+
+    assert sum(value > min(nice) for value in nice) == 2

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from otelchain_collector.budget import ByteBudget, Reservation
 from otelchain_collector.decoding import EncodedRequest, decode_request
+from otelchain_collector.process import give_way
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.signals import Signal
 from otelchain_collector.writer import Outcome, Writer
@@ -38,7 +39,7 @@ class Ingest:
         self._bytes_since_collection = 0
         # Decoding is Python and holds the interpreter, so more threads would not be faster; off the
         # event loop, a large request does not hold up health checks and other requests.
-        self._decoding = ThreadPoolExecutor(1, thread_name_prefix="otelchain-decode")
+        self._decoding = ThreadPoolExecutor(1, "otelchain-decode", initializer=give_way)
 
     async def accept(self, signal: Signal, read: Read, reservation: Reservation) -> Outcome:
         """Decode a request and wait until its records are committed.

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from otelchain_collector.budget import Reservation
 from otelchain_collector.decode import Decoded
 from otelchain_collector.errors import RowsRefusedError, StoreUnavailableError
+from otelchain_collector.process import give_way
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
 from otelchain_collector.span_table import Spans, joined, rows_of
 from otelchain_collector.store import Inserted, Store
@@ -186,6 +187,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
+        give_way()
         while True:
             batch, then = self._next_batch()
             if batch:
