@@ -20,7 +20,7 @@ from otelchain_collector.salvage import log_of
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 # What makes a collector that is busy make a checkpoint (writer.py).
-CHECKPOINT_BYTES = 32 * 1024 * 1024
+CHECKPOINT_BYTES = 16 * 1024 * 1024
 
 Send = Callable[[bytes], None]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from otelchain_collector.decode import decode
 from otelchain_collector.errors import RowsRefusedError, SchemaTooNewError, StoreError
@@ -42,6 +43,25 @@ def test_what_is_inserted_can_be_read_while_the_store_is_open(store: Store) -> N
         assert cursor.execute(
             "SELECT name, attributes ->> 'k.l', start_time_unix_nano, tags, service_name FROM spans"
         ).fetchall() == [("a", "v\0w", START, None, "shop")]
+
+
+@pytest.mark.parametrize("most_are_characters", [100, 1_000])
+def test_one_long_text_does_not_leave_those_beside_it_uncompressed(
+    store: Store, most_are_characters: int
+) -> None:
+    # DuckDB's dictionary takes no row group with a text of 16 KiB.
+    texts = ["x" * 20_000, *(f"{number:0{most_are_characters}}" for number in range(500))]
+    spans = [span(attributes=[text("k", value)], status=Status(message=value)) for value in texts]
+    store.insert(decode(request(*spans), START).rows)
+    store.checkpoint()
+
+    with store.cursor() as cursor:
+        compressions = cursor.execute(
+            "SELECT DISTINCT column_name, compression FROM pragma_storage_info('spans') "
+            "WHERE segment_type <> 'VALIDITY' AND column_name IN ('attributes', 'status_message')"
+        ).fetchall()
+    assert ("attributes", "ZSTD") in compressions
+    assert (("status_message", "ZSTD") in compressions) == (most_are_characters > 512)
 
 
 def test_a_resend_adds_nothing(store: Store) -> None:

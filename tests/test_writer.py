@@ -1,6 +1,7 @@
 """The writer: acknowledged after the commit, one bad row alone, trouble of the store passed on."""
 
 import threading
+import time
 from concurrent.futures import Future, wait
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
-from otelchain_collector.writer import Outcome, Writer
+from otelchain_collector.writer import Outcome, Writer, checkpoint_bytes
 from otlp_requests import START, body, request, span
 
 
@@ -44,6 +45,16 @@ def write(store: Store, *requests: Decoded) -> list["Future[Outcome]"]:
     return submitted
 
 
+def batch_sizes(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that the number of spans in each commit from now on is added to."""
+    sizes: list[int] = []
+    insert = store.insert
+    monkeypatch.setattr(
+        store, "insert", lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]
+    )
+    return sizes
+
+
 def test_an_acknowledged_span_is_committed(store: Store) -> None:
     writer = Writer(store)
     writer.start()
@@ -59,15 +70,56 @@ def test_an_acknowledged_span_is_committed(store: Store) -> None:
 def test_requests_that_wait_together_are_committed_together(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = []
-    insert = store.insert
-    monkeypatch.setattr(
-        store, "insert", lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]
-    )
+    sizes = batch_sizes(store, monkeypatch)
 
     write(store, some_spans(2), some_spans(3), some_spans(4))
 
     assert sizes == [9]
+
+
+def test_a_small_batch_waits_for_a_request_that_is_being_decoded(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.writer._GATHER_SECONDS", 10)
+    sizes = batch_sizes(store, monkeypatch)
+    writer = Writer(store)
+    writer.start()
+    first, second = ByteBudget(1).reserve(), ByteBudget(1).reserve()
+    writer.expect(first)
+    writer.expect(second)
+    acknowledged = [writer.submit(some_spans(2), first)]
+    time.sleep(0.2)
+
+    assert not sizes
+
+    acknowledged.append(writer.submit(some_spans(3), second))
+    wait(acknowledged, 5)
+    writer.close()
+
+    assert sizes == [5]
+
+
+def test_a_request_waits_for_no_other_that_is_not_on_its_way(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otelchain_collector.writer._GATHER_SECONDS", 10)
+    writer = Writer(store)
+    writer.start()
+    broken, whole = ByteBudget(1).reserve(), ByteBudget(1).reserve()
+    writer.expect(broken)
+    writer.expect(whole)
+    writer.forget(broken)
+
+    assert writer.submit(some_spans(1), whole).result(5) == Outcome()
+
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("file_gib", "log_mib"), [(0, 16), (0.25, 16), (1, 32), (4, 64), (100, 64)]
+)
+def test_the_log_may_grow_with_the_root_of_the_file(file_gib: float, log_mib: int) -> None:
+    assert checkpoint_bytes(int(file_gib * 2**30)) == log_mib * 2**20
 
 
 def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> None:
@@ -176,7 +228,7 @@ def test_a_large_log_is_checkpointed_in_an_idle_moment(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer._IDLE_SECONDS", 0.01)
-    monkeypatch.setattr("otelchain_collector.writer._IDLE_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.writer._LEAST_WAL_BYTES", 1)
     done = threading.Event()
     checkpoint = store.checkpoint
     monkeypatch.setattr(store, "checkpoint", lambda: (checkpoint(), done.set()))
@@ -265,7 +317,7 @@ def test_a_log_that_has_grown_large_is_checkpointed_although_requests_wait(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 2)
-    monkeypatch.setattr("otelchain_collector.writer._BUSY_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.writer._MOST_WAL_BYTES", 1)
     log_bytes = []
     checkpoint = store.checkpoint
     monkeypatch.setattr(

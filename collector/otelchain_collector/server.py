@@ -18,7 +18,6 @@ from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
 from otelchain_collector import api, discovery, logs, reindexing, rules, snapshot
 from otelchain_collector.admission import Door
-from otelchain_collector.allocator import keep_memory_of_requests
 from otelchain_collector.auth import HttpAuth
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.checkpoint_lease import CheckpointLeases
@@ -31,6 +30,11 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.limits import FULL, http_protocol
 from otelchain_collector.memory_limit import MemoryLimit, MemoryPlan, memory_plan
 from otelchain_collector.metrics import HttpMetrics, Metrics
+from otelchain_collector.process import (
+    collect_garbage_of_requests,
+    keep_memory_of_requests,
+    share_the_interpreter,
+)
 from otelchain_collector.readers import Readers
 from otelchain_collector.real_path import real_path
 from otelchain_collector.receive_grpc import GrpcReceiver
@@ -81,6 +85,7 @@ def run(settings: CollectorSettings) -> None:
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
     redaction = _redaction(settings.redaction)
+    share_the_interpreter()
     keep_memory_of_requests()
     memory = memory_plan(
         settings.memory_limit_bytes, settings.queue_bytes, settings.max_request_bytes
@@ -197,6 +202,7 @@ async def _serve(
     http = _http_server(app, settings, doors.tls)
     with _writing(writer, ingest), _retaining(retention):
         async with _receiving(http, grpc, sockets, stop):
+            collect_garbage_of_requests()
             health.phase = "ready"
             with _published(settings, doors, http_address, grpc_address):
                 await stop.wait()

@@ -9,17 +9,22 @@ from otelchain_collector.database import STORAGE_VERSION
 from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
 
-# Earlier than all that is there, one microsecond apart.
-_COPY = """
+# Earlier than all that is there, one microsecond apart. No window function and no sort: they would
+# hold all copies at once.
+_TEMPLATES = """
+CREATE TEMP TABLE templates AS
+SELECT spans.*, rowid AS place, min(start_time_unix_nano) OVER () AS first FROM spans
+"""
+_COPIES = """
 INSERT INTO spans BY NAME
-SELECT * EXCLUDE (first) REPLACE (
-    md5(trace_id || '/' || span_id) AS trace_id,
-    left(md5(span_id || '/' || trace_id), 16) AS span_id,
-    (first - 1000 * (row_number() OVER ())) AS start_time_unix_nano,
-    (first - 1000 * (row_number() OVER ())) + 800000000 AS end_time_unix_nano
+SELECT templates.* EXCLUDE (place, first) REPLACE (
+    md5(trace_id || '/' || copy) AS trace_id,
+    left(md5(span_id || '/' || copy), 16) AS span_id,
+    first - 1000 * (copy * {templates} + place + 1) AS start_time_unix_nano,
+    first - 1000 * (copy * {templates} + place + 1) + 800000000 AS end_time_unix_nano
 )
-FROM (SELECT * FROM spans WHERE rowid >= {stored} - {count}),
-    (SELECT min(start_time_unix_nano) AS first FROM spans)
+FROM range({copies}) AS copies (copy), templates
+LIMIT {count}
 """
 
 
@@ -32,10 +37,11 @@ def fill(database: Path, bodies: Iterable[bytes], count: int) -> None:
     store.close()
     config = {"storage_compatibility_version": STORAGE_VERSION, "memory_limit": "2GB"}
     with duckdb.connect(str(database), config=config) as connection:
-        while (stored := _stored(connection)) < count:
-            # A copy at a time fits into memory, and into row groups like those of a full day.
-            copied = min(count - stored, stored, 200_000)
-            connection.execute(_COPY.format(count=copied, stored=stored))
+        templates = _stored(connection)
+        connection.execute(_TEMPLATES)
+        missing = max(0, count - templates)
+        copies = -(-missing // templates)
+        connection.execute(_COPIES.format(templates=templates, copies=copies, count=missing))
 
 
 def _stored(connection: duckdb.DuckDBPyConnection) -> int:

@@ -12,8 +12,8 @@ CREATE TABLE logs (
     severity_number INTEGER NOT NULL,            -- SeverityNumber: 0 unspecified, 9 info, 13 warn, 17 error, …
     severity_text VARCHAR NOT NULL,
     event_name VARCHAR NOT NULL,                 -- empty for a record that is no event
-    body JSON,                                   -- NULL for none; JSON null for an empty value
-    attributes JSON NOT NULL,                    -- flat object, dotted keys; see collector/README.md
+    body JSON USING COMPRESSION zstd,            -- NULL for none; JSON null for an empty value
+    attributes JSON NOT NULL USING COMPRESSION zstd,  -- flat object, dotted keys; see collector/README.md
     dropped_attributes_count BIGINT NOT NULL,
     flags BIGINT NOT NULL,
     trace_id VARCHAR,                            -- NULL for none, and where it is no valid id
