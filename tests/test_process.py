@@ -21,7 +21,7 @@ class Request:
 there = [Request() for _ in range(1000)]
 process.share_the_interpreter()
 process.keep_memory_of_requests()
-process.collect_garbage_of_requests()
+process.leave_out_of_collections()
 known = {id(found) for found in gc.get_objects()}
 print(sys.getswitchinterval(), pa.default_memory_pool().backend_name, id(there[0]) in known)
 """

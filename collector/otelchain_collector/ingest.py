@@ -1,22 +1,17 @@
 """From a request's bytes (receivers) to its acknowledgement: decode, commit."""
 
 import asyncio
-import gc
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from otelchain_collector.budget import ByteBudget, Reservation
 from otelchain_collector.decoding import EncodedRequest, decode_request
-from otelchain_collector.process import give_way
+from otelchain_collector.process import give_way, leave_out_of_collections
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.signals import Signal
+from otelchain_collector.warm_up import warm_up
 from otelchain_collector.writer import Outcome, Writer
-
-# A request over gRPC refers to itself (grpc.aio's _MessageReceiver), so its bytes stay until Python
-# collects garbage, for which it counts objects and not bytes. With eight clients the process takes
-# 415 MiB at most, and 465 without. A collection is cheap: modules are left out (process.py).
-_GARBAGE_BYTES = 16 * 1024 * 1024
 
 #: Returns one request; gets the reservation, to hold what it inflates.
 Read = Callable[[Reservation], EncodedRequest]
@@ -36,10 +31,13 @@ class Ingest:
         self._redaction = redaction
         self._max_attribute_bytes = max_attribute_bytes
         self._writer = writer
-        self._bytes_since_collection = 0
         # Decoding is Python and holds the interpreter, so more threads would not be faster; off the
         # event loop, a large request does not hold up health checks and other requests.
         self._decoding = ThreadPoolExecutor(1, "otelchain-decode", initializer=give_way)
+
+    async def warm_up(self) -> None:
+        """Load what decoding needs; whoever says that it is ready should have done so."""
+        await asyncio.get_running_loop().run_in_executor(self._decoding, self._warm_up)
 
     async def accept(self, signal: Signal, read: Read, reservation: Reservation) -> Outcome:
         """Decode a request and wait until its records are committed.
@@ -67,19 +65,14 @@ class Ingest:
         """End the decoding thread; what it still had to do was never acknowledged."""
         self._decoding.shutdown(cancel_futures=True)
 
+    def _warm_up(self) -> None:
+        warm_up(self._max_attribute_bytes, self._redaction)
+        leave_out_of_collections()
+
     def _submit(self, signal: Signal, read: Read, reservation: Reservation) -> "Future[Outcome]":
         # From here to the writer without a turn of the event loop, which may be busy.
         encoded = read(reservation)
         decoded = decode_request(
             signal, encoded, time.time_ns(), self._max_attribute_bytes, self._redaction
         )
-        acknowledgement = self._writer.submit(decoded, reservation)
-        self._collect_garbage(len(encoded.body))
-        return acknowledgement
-
-    def _collect_garbage(self, size_bytes: int) -> None:
-        """Count the bytes of a request, and collect when there may be too many."""
-        self._bytes_since_collection += size_bytes
-        if self._bytes_since_collection > _GARBAGE_BYTES:
-            self._bytes_since_collection = 0
-            gc.collect()
+        return self._writer.submit(decoded, reservation)

@@ -30,11 +30,7 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.limits import FULL, http_protocol
 from otelchain_collector.memory_limit import MemoryLimit, MemoryPlan, memory_plan
 from otelchain_collector.metrics import HttpMetrics, Metrics
-from otelchain_collector.process import (
-    collect_garbage_of_requests,
-    keep_memory_of_requests,
-    share_the_interpreter,
-)
+from otelchain_collector.process import keep_memory_of_requests, share_the_interpreter
 from otelchain_collector.readers import Readers
 from otelchain_collector.real_path import real_path
 from otelchain_collector.receive_grpc import GrpcReceiver
@@ -202,7 +198,7 @@ async def _serve(
     http = _http_server(app, settings, doors.tls)
     with _writing(writer, ingest), _retaining(retention):
         async with _receiving(http, grpc, sockets, stop):
-            collect_garbage_of_requests()
+            await ingest.warm_up()
             health.phase = "ready"
             with _published(settings, doors, http_address, grpc_address):
                 await stop.wait()
