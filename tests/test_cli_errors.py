@@ -72,7 +72,7 @@ def _database(tmp_path: Path) -> Path:
         (["sql"], "Missing argument 'STATEMENT'."),
         (
             ["query", "traces", "--since", "someday"],
-            "Invalid value for '--since': 'someday' is not a time; examples: 24h, 7d, 1h30m, yest",
+            "Invalid value for '--since': 'someday' is not a time; examples: 24h, 1h30m, yesterday",
         ),
         (["query", "traces", "--limit", "x"], "Invalid value for '--limit': 'x' is not a valid"),
         (["query", "traces", "--limit", "100001"], "Invalid value for '--limit': 100001 is not"),

@@ -234,7 +234,7 @@ def test_checkpoints_wait_for_questions_until_the_log_is_too_long(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, writer = asking.store, asking.writer
-    for name in ("_IDLE_WAL_BYTES", "_BUSY_WAL_BYTES"):
+    for name in ("_LEAST_WAL_BYTES", "_MOST_WAL_BYTES"):
         monkeypatch.setattr(writer_module, name, 1)
 
     def commits(count: int) -> int:
