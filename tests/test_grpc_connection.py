@@ -89,7 +89,7 @@ def test_a_call_that_is_not_quite_right(
     assert (answer[":status"], answer["grpc-status"]) == ("200", status)
     # Neither the connection nor the queue has suffered.
     assert client.call(message(body(span())))["grpc-status"] == OK
-    assert readiness(collector)["queue_bytes"] == 0
+    wait_for_queue(collector, 0)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,8 @@ def test_what_has_come_whole_is_stored_though_its_client_is_gone(
     headers = {"Content-Type": "application/json"}
     for _ in range(100):
         _, _, answer = ask(collector, "POST", "/sql", json.dumps(sql), headers)
-        if json.loads(answer)["rows"] == [[1]]:
+        # On a busy machine it may say that it is too busy.
+        if json.loads(answer).get("rows") == [[1]]:
             return
         time.sleep(0.05)
     raise AssertionError("the span is not stored")
