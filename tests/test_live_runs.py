@@ -826,7 +826,7 @@ def test_diagnose_names_the_runs_of_the_only_application_after_it_was_killed(
     store.close()
 
     told = shown("diagnose", "--database", str(tmp_path / "killed.duckdb"))
-    assert re.match(r"Run assistant has not ended since (60|61)(\.\d)? min\.", told)
+    assert re.match(r"Run assistant has not ended for (60|61)(\.\d)? min\.", told)
 
 
 def test_the_newest_traces_show_one_that_has_not_ended(crashed: str) -> None:

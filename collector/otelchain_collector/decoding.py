@@ -20,9 +20,9 @@ from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.signals import LOGS, METRICS, TRACES, Signal
 from otelchain_collector.span_columns import decode_columns
 
-#: From here on a request is decoded in columns: Arrow costs 1.2 ms a request and then 15 µs a span,
-#: protobuf's messages 26 µs a span, so they meet at some 100 spans of a model's run.
-LEAST_BYTES_FOR_COLUMNS = 256 * 1024
+# Arrow costs 1.2 ms a request and then 15 µs a span, protobuf's messages 26 µs a span: they meet at
+# some 100 spans of a model's run.
+_LEAST_BYTES_FOR_COLUMNS = 256 * 1024
 
 _DECODERS: dict[str, Callable[[Any, int], Decoded]] = {
     TRACES.name: decode,
@@ -97,7 +97,7 @@ def _decode(
         signal is TRACES
         and request.parse is parse_protobuf
         # In a smaller one no value can be too long.
-        and LEAST_BYTES_FOR_COLUMNS <= size_bytes <= max_attribute_bytes
+        and _LEAST_BYTES_FOR_COLUMNS <= size_bytes <= max_attribute_bytes
     ):
         try:
             return decode_columns(request.body, received_time_unix_nano, flat)

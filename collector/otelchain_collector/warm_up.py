@@ -12,11 +12,13 @@ from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otelchain_collector.decoding import LEAST_BYTES_FOR_COLUMNS, EncodedRequest, decode_request
+from otelchain_collector.decoding import EncodedRequest, decode_request
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.signals import TRACES
 
+# More than what is decoded row by row.
+_BYTES: Final = 320 * 1024
 _TEXT: Final = "The order was packed on Sunday evening, left on Monday, and is waiting since. " * 24
 _TEXTS: Final = {
     "gen_ai.operation.name": "chat",
@@ -43,7 +45,7 @@ def _body() -> bytes:
     """Return a request that is large enough to be decoded in columns."""
     request = ExportTraceServiceRequest()
     spans = request.resource_spans.add().scope_spans.add().spans
-    for number in range(LEAST_BYTES_FOR_COLUMNS // len(_TEXT) + 1):
+    for number in range(_BYTES // len(_TEXT)):
         identity = uuid.UUID(int=number + 1)
         span = spans.add(name="chat gpt-4o", trace_id=identity.bytes, span_id=identity.bytes[8:])
         for key, text in {**_TEXTS, "otelchain.run.id": str(identity)}.items():
