@@ -145,7 +145,7 @@ HUGE = (
     "SELECT count(*) FROM (SELECT DISTINCT hash(range) FROM range(100000000))",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
     "SELECT len(list_sort(list_transform(range(20000000), lambda x: hash(x))))",
-    "SELECT list_reduce(range(1000000), lambda a, b: a + b + len(range(10000)))",
+    "SELECT list_reduce(range(1000000), lambda a, b: a + b + len(range(10000 + b % 2)))",
     "SELECT median(x) FROM (SELECT list(range) OVER () x FROM range(1000000))",
     (
         "SELECT max(len(l)) FROM (SELECT list(range) OVER (ORDER BY range ROWS BETWEEN "

@@ -190,6 +190,10 @@ def test_what_has_come_whole_is_stored_though_its_client_is_gone(
         if how == "reset":
             # The deadline of a client passes while its request waits.
             assert client.call(message(b""))["grpc-status"] == OK
+        else:
+            # Closed with something unread, a socket is reset, and what it has sent is lost.
+            client.socket.shutdown(socket.SHUT_WR)
+            ended(client.socket)
 
     sql = {"sql": f"SELECT count(*) FROM spans WHERE span_id = '{sent.span_id.hex()}'"}
     headers = {"Content-Type": "application/json"}
