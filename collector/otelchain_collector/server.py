@@ -74,7 +74,7 @@ def run(settings: CollectorSettings) -> None:
             f"--max-request-bytes {settings.max_request_bytes} is more than an OTLP message can "
             f"have; the most is {_LARGEST_MESSAGE_BYTES}"
         )
-    rules = RetentionRules.of(settings)
+    retention_rules = RetentionRules.of(settings)
     if settings.queue_bytes is not None and settings.queue_bytes < 2 * settings.max_request_bytes:
         raise CollectorError(
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "
@@ -102,7 +102,7 @@ def run(settings: CollectorSettings) -> None:
                 _logger.info("redaction: %s", redaction.redactor.summary())
             _tell_of_older_rules(store)
             sockets = _Sockets(http_socket, grpc_socket)
-            asyncio.run(_serve(settings, doors, store, memory, rules, sockets, redaction))
+            asyncio.run(_serve(settings, doors, store, memory, retention_rules, sockets, redaction))
         finally:
             store.close()
 
@@ -163,7 +163,7 @@ async def _serve(
     doors: _Doors,
     store: Store,
     memory: MemoryPlan,
-    rules: RetentionRules,
+    retention_rules: RetentionRules,
     sockets: _Sockets,
     redaction: Redaction | None,
 ) -> None:
@@ -176,7 +176,7 @@ async def _serve(
     sql = _sql_processes(settings, writer, store, memory.duckdb)
     lanes = [lane for lane in (readers, sql) if lane is not None]
     writer.watch.before_commit = readers.make_room
-    retention = Retention(writer, store, rules)
+    retention = Retention(writer, store, retention_rules)
     metrics = Metrics(writer, store, budget, lanes, redaction)
     others = [
         *health.routes(),

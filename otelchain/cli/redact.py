@@ -36,11 +36,6 @@ def redact_command() -> None:
     """  # noqa: D301 - click reads the character \b
 
 
-def _unknown() -> int:
-    """Leave it to whoever reads the rows to say how many there are."""
-    return 0
-
-
 def _warn_of_damaged_logs(database: Path) -> None:
     from otelchain_collector.salvage import logs_laid_aside
 
