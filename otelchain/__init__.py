@@ -6,6 +6,8 @@ Public names are loaded on first use (PEP 562), so that ``import otelchain`` sta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from otelchain.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from otelchain.errors import ConfigurationError as ConfigurationError
     from otelchain.errors import OtelchainError as OtelchainError
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from otelchain.redaction import Redactor as Redactor
     from otelchain.wrappers import traced_embeddings as traced_embeddings
     from otelchain.wrappers import traced_reranker as traced_reranker
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "ConfigurationError": "otelchain.errors",

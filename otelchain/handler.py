@@ -16,8 +16,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider
 
-from otelchain import __version__, boundary, graph_facts, lifetime, payloads, status
 from otelchain import attributes as names
+from otelchain import boundary, graph_facts, lifetime, payloads, status
 from otelchain.caller import manager_of_retriever, run_manager, telling_runnable
 from otelchain.content import Attributes, ContentGate
 from otelchain.interrupt_links import is_answer
@@ -25,9 +25,10 @@ from otelchain.messages import message_json, prompt_json
 from otelchain.payload_store import PayloadStore, store_in
 from otelchain.provider import current_provider
 from otelchain.recorder import RunRecorder
-from otelchain.redaction import Redactor, policy_file
+from otelchain.redaction import Redactor, loading
 from otelchain.run_facts import run_start
 from otelchain.settings import HandlerSettings
+from otelchain.version import __version__
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -136,7 +137,7 @@ class OtelCallbackHandler(_Base):
         if payload_store is None and settings.payload_directory:
             payload_store = store_in(settings.payload_directory)
         gate = ContentGate(
-            redactor or policy_file.load(settings.redaction),
+            redactor or loading.load(settings.redaction),
             capture=capture,
             max_value_bytes=settings.max_value_bytes,
             store=payload_store,

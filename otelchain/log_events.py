@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
 
-from otelchain import __version__
 from otelchain import attributes as names
 from otelchain.errors import ConfigurationError
 from otelchain.runs import OpenRun
+from otelchain.version import __version__
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

@@ -9,10 +9,10 @@ from typing import Any
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
-from otelchain import __version__
 from otelchain import attributes as names
 from otelchain.redaction.tally import RedactionCounts
 from otelchain.runs import OpenRun
+from otelchain.version import __version__
 
 # Histogram of seconds, by the operation of the run.
 _DURATIONS = {

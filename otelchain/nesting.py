@@ -15,8 +15,9 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from opentelemetry import trace
 from opentelemetry.sdk.trace import Span, SpanProcessor, TracerProvider
 
-from otelchain import __version__, boundary
+from otelchain import boundary
 from otelchain.handler import OtelCallbackHandler
+from otelchain.version import __version__
 
 _log = logging.getLogger("otelchain")
 

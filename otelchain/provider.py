@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.export import (
 from otelchain import lifetime
 from otelchain.errors import ConfigurationError
 from otelchain.live import LiveRuns
-from otelchain.redaction import policy_file
+from otelchain.redaction import loading
 from otelchain.settings import HandlerSettings
 from otelchain.spool.settings import SpoolSettings
 
@@ -90,7 +90,7 @@ def configure(
     settings = SpoolSettings.of(spool, spool_max_bytes)
     from_environment = HandlerSettings.from_environment()
     if from_environment.redaction:
-        policy_file.load(from_environment.redaction)  # refused before there is a way out
+        loading.load(from_environment.redaction)  # refused before there is a way out
     if live is None:
         live = from_environment.live_runs
     asked = {

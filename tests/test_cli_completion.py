@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from collector_process import RunningCollector
+from otelchain.reading.opening import open_source
 from otelchain.reading.place import Place
-from otelchain.reading.source import open_source
 from otelchain_collector.answer import QueryFailed
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
 

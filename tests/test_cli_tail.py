@@ -14,9 +14,10 @@ import pytest
 import otelchain_queries
 from collector_process import RunningCollector
 from otelchain.reading.arrivals import Arrivals
+from otelchain.reading.file_source import FileSource
 from otelchain.reading.following import Following
 from otelchain.reading.place import Place
-from otelchain.reading.source import FileSource, Source, SourceError
+from otelchain.reading.source import Source, SourceError
 from otlp_requests import body, span
 from stored_runs import START_UNIX_NANO, add_runs, make_store, run
 from terminal import STYLES, on_terminal

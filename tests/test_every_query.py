@@ -14,8 +14,10 @@ import collector_process
 import otelchain
 from golden_runs import everything
 from golden_store import T1, GoldenStore
+from otelchain.reading.file_source import FileSource
+from otelchain.reading.opening import open_source
 from otelchain.reading.place import Place
-from otelchain.reading.source import FileSource, Source, open_source
+from otelchain.reading.source import Source
 from otelchain_collector.answers import Answer, QueryFailed, answer_query
 from otelchain_queries import Query, load, names
 

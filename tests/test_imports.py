@@ -28,7 +28,10 @@ def loaded_after(code: str) -> set[str]:
 def test_importing_otelchain_loads_no_other_package() -> None:
     loaded = modules_after("import otelchain")
 
-    assert {name for name in loaded if name.startswith("otelchain")} == {"otelchain"}
+    assert {name for name in loaded if name.startswith("otelchain")} == {
+        "otelchain",
+        "otelchain.version",
+    }
     for heavy in ("click", "duckdb", "grpc", "langchain_core", "opentelemetry", "pandas", "re2"):
         assert heavy not in loaded
 
@@ -75,5 +78,5 @@ def test_the_queries_load_nothing_of_ours_but_the_errors() -> None:
     loaded = modules_after("import otelchain_queries; otelchain_queries.names()")
     ours = {name for name in loaded if name.startswith(("otelchain.", "otelchain_collector"))}
 
-    assert ours == {"otelchain.errors"}
+    assert ours == {"otelchain.errors", "otelchain.version"}
     assert not loaded & {"duckdb", "click", "pandas"}

@@ -15,8 +15,8 @@ import pytest
 import otelchain
 from collector_process import RunningCollector
 from otelchain.reading import runs_pages
+from otelchain.reading.file_source import FileSource
 from otelchain.reading.runs_question import RunsQuestion
-from otelchain.reading.source import FileSource
 from otelchain_collector import answers
 from otelchain_collector.answer import ArrowAnswer
 from otelchain_queries import Query, QueryError

@@ -15,8 +15,8 @@ import otelchain.provider
 from fakes import FakeRetriever
 from otelchain import OtelCallbackHandler, RedactionPolicyError, Redactor, configure, instrument
 from otelchain.instrumentation import OtelchainInstrumentor, _installed, uninstrument
+from otelchain.redaction.loading import load
 from otelchain.redaction.places import content_place, foreign_place
-from otelchain.redaction.policy_file import load
 
 KEY = "0123456789abcdef-only-for-tests"
 CARD = "4111 1111 1111 1111"  # Visa's test number

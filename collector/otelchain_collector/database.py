@@ -11,11 +11,10 @@ from typing import Final, TypeVar
 
 import duckdb
 
-from otelchain import __version__
 from otelchain_collector import discovery
 from otelchain_collector.errors import SchemaTooNewError, StoreError
 from otelchain_collector.salvage import LogLoss, open_salvaged
-from otelchain_collector.schema import LATEST_VERSION, version_of
+from otelchain_collector.schema import LATEST_VERSION, too_new, version_of
 
 # A file in this format is read by DuckDB 1.5 and 2.x; 2.0's own default is not read by 1.x.
 STORAGE_VERSION = "v1.5.0"
@@ -118,11 +117,7 @@ def attached(database: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConn
         if version == 0:
             raise StoreError(f"{str(database)!r} holds no traces of otelchain")
         if version > LATEST_VERSION:
-            raise SchemaTooNewError(
-                f"{str(database)!r} has schema version {version}, but otelchain {__version__} "
-                f"knows versions up to {LATEST_VERSION}; use the otelchain that wrote it, or a "
-                "newer one"
-            )
+            raise SchemaTooNewError(f"{str(database)!r} {too_new(version)}")
         yield connection
 
 

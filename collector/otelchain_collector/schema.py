@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from otelchain import __version__
+from otelchain.version import __version__
 from otelchain_collector.errors import SchemaTooNewError
 
 _CREATE_HISTORY = """
@@ -59,6 +59,14 @@ def create(connection: duckdb.DuckDBPyConnection, version: int) -> None:
             connection.execute(migration.sql)
 
 
+def too_new(version: int) -> str:
+    """Say of a database that a newer otelchain wrote it, and what to do."""
+    return (
+        f"has schema version {version}, but otelchain {__version__} knows versions up to "
+        f"{LATEST_VERSION}; use the otelchain that wrote it, or a newer one"
+    )
+
+
 def migrate(connection: duckdb.DuckDBPyConnection) -> None:
     """Apply the migrations that the database has not seen.
 
@@ -67,10 +75,7 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> None:
     """
     version = version_of(connection)
     if version > LATEST_VERSION:
-        raise SchemaTooNewError(
-            f"it has schema version {version}, but otelchain {__version__} knows versions up to "
-            f"{LATEST_VERSION}; use the otelchain that wrote it, or a newer one"
-        )
+        raise SchemaTooNewError(f"it {too_new(version)}")
     pending = [migration for migration in migrations() if migration.version > version]
     if not pending:
         return

@@ -114,7 +114,7 @@ class Asking:
         self, question: Question, more: str, drawings: "Mapping[str, Drawing] | None"
     ) -> bool:
         from otelchain.cli.waiting import waiting
-        from otelchain.reading.source import open_source
+        from otelchain.reading.opening import open_source
 
         ask = question.arrow if question.arrow and self.showing.wants_arrow else question.answer
         with waiting("waiting for the answer"), open_source(self.place).held() as source:

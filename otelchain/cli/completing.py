@@ -39,7 +39,7 @@ _WORD: Final = re.compile(r"\w+")
 def rows_of(ctx: click.Context, ask: "Callable[[Source], Answer]") -> list[list[Any]]:
     """Ask what the half-typed command line names; no rows when nobody answers in time."""
     try:
-        from otelchain.reading.source import open_source
+        from otelchain.reading.opening import open_source
 
         return ask(open_source(Place.of_context(ctx.params), _PATIENCE_SECONDS)).rows
     except (OtelchainError, ModuleNotFoundError):

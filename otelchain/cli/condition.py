@@ -18,7 +18,7 @@ from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from otelchain.cli.output import is_number
+from otelchain.cli.cells import is_number
 from otelchain.errors import OtelchainError
 
 if TYPE_CHECKING:

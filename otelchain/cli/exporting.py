@@ -194,7 +194,7 @@ def _export(
 @contextmanager
 def _asked(values: dict[str, Any]) -> "Iterator[tuple[Ask, Filters]]":
     """Give whom to ask, opened once for all pages, and for what."""
-    from otelchain.reading.source import open_source
+    from otelchain.reading.opening import open_source
     from otelchain_collector.answer import QueryFailed
     from otelchain_collector.exchange.pages import Filters
 

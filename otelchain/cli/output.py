@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from otelchain.cli.cells import is_number, plain
 from otelchain.reading.visible import escape_json, visible
 
 if TYPE_CHECKING:
@@ -104,26 +105,6 @@ def _bars(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def plain(value: "JSONValue") -> str:
-    """Return a value as text: NULL is empty, lists and objects are JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def is_number(kind: str) -> bool:
-    """Tell whether a column of this DuckDB type is set to the right."""
-    return kind.partition("(")[0] in _NUMBERS
-
-
-# fmt: off
-_NUMBERS: Final = frozenset({
-    "BIGINT", "DECIMAL", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "SMALLINT", "TINYINT",
-    "UBIGINT", "UHUGEINT", "UINTEGER", "USMALLINT", "UTINYINT",
-})
-# fmt: on
 # Formats that people read; a program sees for itself that there is nothing.
 _NOTHING: Final = {"table": "no rows", "text": "nothing found"}
 _FORMATS: Final[dict[str, Callable[["Answer"], str]]] = {

@@ -87,8 +87,8 @@ def test_command(policy: str | None, preset: str | None, attribute: str, **value
       otelchain redact test --preset secrets --format json --fail-on-rows < fixture.json
     """  # noqa: D301 - click reads the character \b
     from otelchain.cli.findings import findings_answer, tell
+    from otelchain.redaction.loading import load, load_preset
     from otelchain.redaction.places import foreign_place
-    from otelchain.redaction.policy_file import load, load_preset
 
     showing = Showing.taken_from(values)
     redactor = load_preset(preset) if preset is not None else load(policy or "")
@@ -155,7 +155,7 @@ def scan_command(policy: str | None, **values: Any) -> None:
       otelchain redact scan --policy redaction.toml
       otelchain redact scan --policy strict --format json --fail-on-rows
     """  # noqa: D301 - click reads the character \b
-    from otelchain.redaction.policy_file import load
+    from otelchain.redaction.loading import load
     from otelchain_collector.redaction.stored import StoredRedaction
 
     asking = Asking.taken_from(values)
@@ -195,9 +195,9 @@ def apply_command(policy: str | None, database: Path, yes: bool, **values: Any) 
       otelchain redact apply --policy redaction.toml --database traces.duckdb --yes
     """  # noqa: D301 - click reads the character \b
     from otelchain.cli.progress import in_percent, progress
+    from otelchain.reading.opening import open_source
     from otelchain.reading.remote import CollectorSource
-    from otelchain.reading.source import open_source
-    from otelchain.redaction.policy_file import load
+    from otelchain.redaction.loading import load
     from otelchain_collector.redaction.rewrite import rewrite
     from otelchain_collector.redaction.stored import StoredRedaction
 

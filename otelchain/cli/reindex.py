@@ -33,8 +33,8 @@ def reindex_command(**values: Any) -> None:
     Example:
       otelchain reindex --database traces.duckdb
     """  # noqa: D301 - click reads the character \b
+    from otelchain.reading.opening import open_source
     from otelchain.reading.remote import CollectorSource
-    from otelchain.reading.source import open_source
     from otelchain_collector.exchange.reindex import reindex, total
     from otelchain_collector.store import Store
 
@@ -54,7 +54,7 @@ def reindex_command(**values: Any) -> None:
         with closing(Store.open(place.database)) as store:
 
             def count() -> int:
-                with store.cursor() as cursor:
+                with store.database.cursor() as cursor:
                     return total(cursor)
 
             with progress("Reading spans", count) as advance:

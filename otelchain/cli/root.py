@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 import otelchain_queries
-from otelchain import __version__
 from otelchain.cli.group import Commands
 from otelchain.reading.extras import MissingExtraError, extra_of
+from otelchain.version import __version__
 
 # Name -> (home, what --help says where its extra is not installed).
 _HOMES = {

@@ -9,7 +9,8 @@ import click
 from otelchain.cli.options import with_options
 from otelchain.cli.place import PLACE, Place
 from otelchain.cli.progress import in_percent, progress
-from otelchain.reading.source import SourceError, open_source
+from otelchain.reading.opening import open_source
+from otelchain.reading.source import SourceError
 
 _FILE: Final = click.Argument(["file"], metavar="FILE", type=click.Path(path_type=Path))
 

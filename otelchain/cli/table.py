@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from otelchain.cli.output import is_number, plain
+from otelchain.cli.cells import is_number, plain
 from otelchain.reading.screen import drawn
 from otelchain.reading.visible import visible
 from otelchain_collector.answers import Answer, JSONValue

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from otelchain.reading.file_source import FileSource
+from otelchain.reading.opening import open_source
 from otelchain.reading.place import Place
-from otelchain.reading.source import FileSource, Source, SourceError, open_source
+from otelchain.reading.source import Source, SourceError
 
 Result = TypeVar("Result")
 

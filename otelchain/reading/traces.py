@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import otelchain_queries
 from otelchain.reading.extras import MissingExtraError, extra_of
+from otelchain.reading.opening import open_source
 from otelchain.reading.parameters import check_limit, parameter_texts
 from otelchain.reading.place import DEFAULT_DATABASE, Place
 from otelchain.reading.runs_question import RunsQuestion
-from otelchain.reading.source import open_source
 from otelchain.reading.whole_id import UnknownTraceError, whole_trace_id, with_whole_id
 from otelchain_collector.answer import MAX_ROWS
 

@@ -1,7 +1,4 @@
-"""A policy as a file: ``redaction.toml`` → `Redactor`, or an error with file, rule and reason.
-
-The handler and the collector read the same variable through `load`.
-"""
+"""A policy as a file: ``redaction.toml`` → what a `Redactor` is made of, or rule and reason."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +20,6 @@ from otelchain.redaction.hash_keys import (
 from otelchain.redaction.policy import DEFAULT_BUDGET_MS, title
 from otelchain.redaction.policy_rule import PolicyRule, one_of
 from otelchain.redaction.presets import DEFAULT_PRESET, PRESETS
-from otelchain.redaction.redactor import Redactor
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -59,44 +54,13 @@ HASH_ENTRIES: Mapping[str, str] = {
 _LISTS = ("detectors", "keys", "paths", "places", "attributes")
 
 
-def load(source: str) -> Redactor:
-    """Make the redactor that a setting names.
-
-    Args:
-        source: The path of a policy file, the name of a preset, or nothing for the default.
+def read_policy(path: Path) -> dict[str, Any]:
+    """Read a policy file; returns the arguments of `Redactor`.
 
     Raises:
-        RedactionPolicyError: There is no such file or preset, or the policy cannot be used.
+        RedactionPolicyError: It cannot be used; the text names rule and reason.
     """
-    if not source:
-        source = DEFAULT_PRESET
-    if source in PRESETS:
-        return load_preset(source)
-    if not any(mark in source for mark in "/\\.") and not Path(source).exists():
-        one_of("preset or file", source, PRESETS)
-    return read_policy(source)
-
-
-def load_preset(name: str) -> Redactor:
-    """Make the redactor of a preset, with the key of the environment if there is one.
-
-    Raises:
-        RedactionPolicyError: There is no such preset.
-    """
-    return Redactor(preset=name, hash_key=key_from_variable(KEY_VARIABLE, ""))
-
-
-def read_policy(path: str | PathLike[str]) -> Redactor:
-    """Read a policy file.
-
-    Raises:
-        RedactionPolicyError: It cannot be used; the text names file, rule and reason.
-    """
-    path = Path(path)
-    try:
-        return _redactor(_toml(path), path.parent)
-    except RedactionPolicyError as error:
-        raise RedactionPolicyError(f"{path}: {error}") from error
+    return _arguments(_toml(path), path.parent)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -114,17 +78,17 @@ def _toml(path: Path) -> dict[str, Any]:
     return entries
 
 
-def _redactor(entries: Mapping[str, Any], folder: Path) -> Redactor:
+def _arguments(entries: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     for name, value in entries.items():
         one_of("setting", name, FILE_ENTRIES)
         _check_type(name, value, FILE_ENTRIES[name][0])
-    return Redactor(
-        preset=entries.get("preset", DEFAULT_PRESET),
-        action=entries.get("action", "mask"),
-        time_budget_ms=entries.get("time_budget_ms", DEFAULT_BUDGET_MS),
-        hash_key=_hash_key(entries.get("hash", {}), folder),
-        rules=[_rule(number, rule) for number, rule in enumerate(entries.get("rules", []))],
-    )
+    return {
+        "preset": entries.get("preset", DEFAULT_PRESET),
+        "action": entries.get("action", "mask"),
+        "time_budget_ms": entries.get("time_budget_ms", DEFAULT_BUDGET_MS),
+        "hash_key": _hash_key(entries.get("hash", {}), folder),
+        "rules": [_rule(number, rule) for number, rule in enumerate(entries.get("rules", []))],
+    }
 
 
 def _hash_key(entries: Mapping[str, Any], folder: Path) -> HashKey | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -104,7 +105,10 @@ class Redactor:
         """
         from otelchain.redaction.policy_file import read_policy
 
-        return read_policy(path)
+        try:
+            return cls(**read_policy(Path(path)))
+        except RedactionPolicyError as error:
+            raise RedactionPolicyError(f"{path}: {error}") from error
 
     def __repr__(self) -> str:
         return f"<Redactor: {self.summary()}>"

@@ -14,8 +14,8 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from otelchain.redaction import Redactor
+from otelchain.redaction.loading import load
 from otelchain.redaction.places import fact_place
-from otelchain.redaction.policy_file import load
 from otelchain.redaction.presets import OFF
 from otelchain.redaction.replacing import failed
 from otelchain.redaction.tally import Tally

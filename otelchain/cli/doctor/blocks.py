@@ -7,7 +7,8 @@ from typing import Any, Final
 from otelchain.cli.doctor.finding import Finding
 from otelchain.cli.place import Place
 from otelchain.cli.progress import in_percent, progress
-from otelchain.reading.source import SourceError, open_source
+from otelchain.reading.opening import open_source
+from otelchain.reading.source import SourceError
 from otelchain_collector.answer import QueryFailed
 from otelchain_collector.damage import Unreadable, end_of, tables, unreadable
 

@@ -11,8 +11,9 @@ from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding
 from otelchain.cli.place import Place
 from otelchain.reading.connect import is_loopback, reason
+from otelchain.reading.file_source import FileSource
 from otelchain.reading.remote import CollectorSource
-from otelchain.reading.source import FileSource, SourceError
+from otelchain.reading.source import SourceError
 from otelchain_collector import discovery
 from otelchain_collector.answer import QueryFailed
 from otelchain_collector.drafts import abandoned

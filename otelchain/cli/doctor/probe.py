@@ -2,25 +2,19 @@
 
 import http.client
 from collections.abc import Iterator
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request
 
 from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding, Level
+from otelchain.cli.doctor.probing import SECONDS, START, TOKEN, clock
 from otelchain.cli.place import Place
 from otelchain.reading.connect import opener, reason
 from otelchain.reading.extras import extra_of
 from otelchain.reading.source import SourceError
 
-SECONDS: Final = 3.0
 _PROTOBUF: Final = "application/x-protobuf"
-# What a message between two machines may take.
-_MOST_SKEW_SECONDS: Final = 2.0
-TOKEN: Final = "set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20TOKEN'"  # noqa: S105
-START: Final = "start one with 'otelchain collector', or correct OTEL_EXPORTER_OTLP_ENDPOINT"
 _IS_GRPC: Final = (
     "it is a gRPC port; set OTEL_EXPORTER_OTLP_PROTOCOL=grpc, or use the HTTP port (usually 4318)"
 )
@@ -87,25 +81,6 @@ def _silent(url: str, error: object) -> Finding:
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
         return Finding("port", "error", f"what listens at {url} does not speak HTTP/1.1", _IS_GRPC)
     return Finding("port", "error", f"nothing answers at {url} ({reason(error)})", START)
-
-
-def clock(date: str | None) -> Iterator[Finding]:
-    """Compare the collector's clock with this one, when it says what time it is."""
-    if not date:
-        return
-    theirs = parsedate_to_datetime(date)
-    skew_seconds = (datetime.now(timezone.utc) - theirs).total_seconds()
-    # The header has whole seconds, rounded down.
-    if abs(skew_seconds - 0.5) <= _MOST_SKEW_SECONDS:
-        yield Finding("clock", "ok", "the collector's clock agrees with this one")
-    else:
-        yield Finding(
-            "clock",
-            "warning",
-            f"this clock is {skew_seconds:+.0f} s off the collector's: times of spans, --since and "
-            "retention will not agree",
-            "let both machines take their time from NTP",
-        )
 
 
 def _grpc(exporter: Exporter, place: Place) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import grpc
 
 from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding
-from otelchain.cli.doctor.probe import SECONDS, START, TOKEN, clock
+from otelchain.cli.doctor.probing import SECONDS, START, TOKEN, clock
 from otelchain.cli.place import Place
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
