@@ -50,7 +50,7 @@ def make_database(path: Path, *messages: Message) -> Path:
 
 def ask_of(store: Store) -> Ask:
     def ask(sql: str) -> list[dict[str, Any]]:
-        with store.cursor() as cursor:
+        with store.database.cursor() as cursor:
             answer = answer_sql(cursor, sql, max_rows=100_000)
         names = [column.name for column in answer.columns]
         return [dict(zip(names, row, strict=True)) for row in answer.rows]

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from otelchain_collector.arrow_tables import SQL_TYPES
 from otelchain_collector.schema import migrate
-from otelchain_collector.store import SQL_TYPES
 from otelchain_queries import load
 
 TEN_O_CLOCK = datetime(2026, 11, 30, 10, 0)  # noqa: DTZ001 - DuckDB answers in naive UTC

@@ -33,7 +33,7 @@ def ask(
     store = Store.open(":memory:")
     try:
         store.insert(rows_of(spans))
-        answer = store.cursor().execute(sql, dict(values or {}))
+        answer = store.database.cursor().execute(sql, dict(values or {}))
         columns = [column[0] for column in answer.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
     finally:

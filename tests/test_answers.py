@@ -343,7 +343,7 @@ def test_an_unknown_parameter_is_refused(connection: duckdb.DuckDBPyConnection) 
 
 def test_a_question_leaves_the_writer_alone(tmp_path: Path) -> None:
     store = Store.open(make_store(tmp_path / "otelchain.duckdb"))
-    cursor = store.cursor()
+    cursor = store.database.cursor()
 
     with pytest.raises(QueryFailed):
         answer_sql(cursor, "SELECT error('stop')")
@@ -351,7 +351,7 @@ def test_a_question_leaves_the_writer_alone(tmp_path: Path) -> None:
     cursor.close()
 
     assert count == 4
-    store.checkpoint()
+    store.database.checkpoint()
     store.close()
 
 

@@ -46,7 +46,7 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(name="readers", scope="module")
 def _readers(store: Store) -> Readers:
-    return Readers(store, 512 * 1024 * 1024)
+    return Readers(store.database, 512 * 1024 * 1024)
 
 
 @pytest.fixture(name="port", scope="module")
@@ -501,8 +501,8 @@ def test_an_answer_that_was_made_for_nobody_holds_nothing(store: Store) -> None:
 
     before, after = rendering(), rendering()
     before.abandon()
-    before(store.cursor())
-    after(store.cursor())
+    before(store.database.cursor())
+    after(store.database.cursor())
     assert budget.used_bytes > 0
     after.abandon()
 

@@ -43,10 +43,10 @@ def _database(tmp_path: Path) -> Path:
     for number in range(3):
         store.insert(some(1_000))
         if number < 2:
-            store.checkpoint()
+            store.database.checkpoint()
     store.insert_pending(some(5))
-    store._writing.close()
-    store._connection.close()
+    store.database.writing.close()
+    store.database._connection.close()
     assert log_of(database).stat().st_size > 100_000
     return database
 
@@ -94,7 +94,7 @@ def send(collector: RunningCollector, count: int) -> None:
 @pytest.mark.failure("file-growth")
 def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> None:
     store = Store.open(database)
-    store._writing.execute("DELETE FROM spans WHERE rowid < 1500")
+    store.database.writing.execute("DELETE FROM spans WHERE rowid < 1500")
     store.close()
     before, size = contents(database), database.stat().st_size
     # DuckDB 1.5 writes the SQL of a view in another form each time.
@@ -122,7 +122,7 @@ def test_compact_keeps_every_row_and_makes_the_file_small(database: Path) -> Non
 def make_large(database: Path) -> None:
     """Make it 21,000 spans with 40 MB of attributes."""
     store = Store.open(database)
-    store._writing.execute(
+    store.database.writing.execute(
         "INSERT INTO spans SELECT spans.* REPLACE "
         "(json_object('k', repeat(md5(spans.span_id || i), 64)) AS attributes) "
         "FROM spans, range(6) AS copies(i)"
@@ -301,7 +301,7 @@ def test_a_snapshot_that_a_checkpoint_overtakes_is_never_finished(
     store = Store.open(tmp_path / "t.duckdb")
     store.insert(some(1_000))
     writer = Writer(store)
-    snapshots = _Snapshots(writer, store, AllowedHosts(()))
+    snapshots = _Snapshots(writer, store.database, AllowedHosts(()))
     size = snapshots._begin()
 
     async def pieces(disturb: Callable[[], None]) -> int:

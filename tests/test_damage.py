@@ -144,7 +144,7 @@ def test_logs_and_pending_runs_are_kept_too(redacted: bool, database: Path) -> N
     assert store.insert(ended, findings).stored == 2
     assert store.insert_logs(records).stored == 1
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         [(pending,)] = cursor.execute("SELECT count(*) FROM pending_spans").fetchall()
         [(counted,)] = cursor.execute("SELECT count(*) FROM redaction_findings").fetchall()
     store.close()

@@ -35,7 +35,7 @@ def _store() -> Iterator[Store]:
 
 
 def evaluations(store: Store) -> list[dict[str, Any]]:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         answer = cursor.execute("SELECT * FROM evaluations ORDER BY time_unix_nano")
         names = [column[0] for column in answer.description or ()]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]

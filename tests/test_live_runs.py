@@ -551,7 +551,7 @@ def rows(spans: list[Any]) -> tuple[list[SpanRow], list[SpanRow]]:
 
 
 def stored_statuses(store: Store) -> list[tuple[str, int]]:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         return cursor.execute(
             "SELECT status, count(*) FROM runs GROUP BY ALL ORDER BY ALL"
         ).fetchall()
@@ -626,7 +626,7 @@ def test_every_run_has_a_row_id_of_its_own(store: Store) -> None:
     store.insert_pending(rows(open_spans[2:4])[1])
     store.insert_pending(rows(open_spans[4:])[1])
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         ids = cursor.execute("SELECT row_id FROM runs ORDER BY start_time").fetchall()
     assert len(set(ids)) == 6
     assert [row_id < 0 for (row_id,) in ids] == [False] * 2 + [True] * 4
@@ -655,7 +655,7 @@ def test_a_commit_that_fails_leaves_the_run_pending(store: Store) -> None:
 
 
 def test_the_table_has_the_columns_of_spans(store: Store) -> None:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         spans = cursor.execute("DESCRIBE spans").fetchall()
         pending = cursor.execute("DESCRIBE pending_spans").fetchall()
 
@@ -724,7 +724,7 @@ def test_a_pending_span_that_cannot_be_stored_is_rejected_alone(store: Store) ->
 
     assert outcome.rejected == 1
     assert stored_statuses(store) == [("ok", 1), ("pending", 1)]
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         rejected = cursor.execute("SELECT span_id FROM rejected_spans").fetchall()
     assert rejected == [(pending[0].span_id,)]
 

@@ -41,7 +41,7 @@ def _store() -> Iterator[Store]:
 
 
 def count(store: Store, table: str) -> int:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         [(found,)] = cursor.execute(f"SELECT count(*) FROM {table}").fetchall()
     return int(found)
 
@@ -208,7 +208,7 @@ def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> N
     assert [future.result(0).rejected for future in outcomes] == [1, 1]
     assert (count(store, "logs"), count(store, "metric_points")) == (8, 8)
     assert (writer.counts.logs, writer.counts.metric_points, writer.counts.rejected) == (8, 8, 2)
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         kept = cursor.execute("SELECT signal, name FROM rejected_records ORDER BY ALL").fetchall()
     assert kept == [("logs", "bad"), ("metrics", "load")]
 

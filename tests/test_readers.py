@@ -44,7 +44,7 @@ def _store(tmp_path: Path) -> Iterator[Store]:
 
 def run(store: Store, scenario: Callable[[Readers], Awaitable[None]]) -> None:
     async def main() -> None:
-        readers = Readers(store, LIMIT_BYTES)
+        readers = Readers(store.database, LIMIT_BYTES)
         try:
             await scenario(readers)
         finally:
@@ -132,7 +132,7 @@ def test_a_question_that_cannot_be_interrupted_does_not_hold_up_the_end(store: S
     may_end = threading.Event()
 
     async def main() -> None:
-        readers = Readers(store, LIMIT_BYTES)
+        readers = Readers(store.database, LIMIT_BYTES)
         stuck = asyncio.ensure_future(
             readers.answer(lambda _: may_end.wait(60), Asker(asyncio.Event().wait))
         )
@@ -214,7 +214,7 @@ def test_rows_that_no_checkpoint_has_moved_are_no_reason_to_stop_a_question(stor
     big = RejectedRecord(1, "x" * 1_000_000, None, None, None, None, "traces")
     for _ in range(20):
         store.reject([big._replace(reason=f"{number}{big.reason}") for number in range(10)])
-    assert store.memory_bytes() > LIMIT_BYTES // 4
+    assert store.database.memory_bytes() > LIMIT_BYTES // 4
 
     async def scenario(readers: Readers) -> None:
         slow = "SELECT sum(hash(range)) > 0 FROM range(50000000)"
@@ -224,8 +224,8 @@ def test_rows_that_no_checkpoint_has_moved_are_no_reason_to_stop_a_question(stor
 
 
 def test_the_guard_survives_a_question_that_ends_as_it_is_stopped(store: Store) -> None:
-    guard = MemoryGuard(store, limit_bytes=-4)  # Whatever is held is too much.
-    ended = store.cursor()
+    guard = MemoryGuard(store.database, limit_bytes=-4)  # Whatever is held is too much.
+    ended = store.database.cursor()
     ended.close()
     question = Guarded(ended.interrupt, time.monotonic())
 

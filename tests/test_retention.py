@@ -78,7 +78,7 @@ class Kept:
         return {name for (name,) in self.rows("SELECT name FROM spans")}
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        with self.store.cursor() as cursor:
+        with self.store.database.cursor() as cursor:
             return cursor.execute(sql).fetchall()
 
 
@@ -193,11 +193,11 @@ def test_beyond_the_size_what_arrived_first_is_deleted(kept: Kept) -> None:
     for day in range(40):
         kept.put(40 - day, f"day {day:02}", count=100, value=str(day) * 2_000)
         kept.writer.between_commits(kept.writer.checkpoint).result(10)
-    before = kept.store.live_bytes()
+    before = kept.store.database.live_bytes()
 
     deleted = kept.look(RetentionRules(max_bytes=before // 2))
 
-    assert kept.store.live_bytes() <= before // 2
+    assert kept.store.database.live_bytes() <= before // 2
     assert 1_000 < deleted < 3_500
     names = sorted(kept.names())
     # A day is deleted whole, or not at all but for the last.
@@ -213,7 +213,7 @@ def test_of_a_trace_that_is_too_large_and_goes_on_what_came_first_is_deleted(
         kept.writer.between_commits(kept.writer.checkpoint).result(10)
     kept.put(0.95, "ended", count=500, value=os.urandom(1_000).hex())
     kept.put(0, "endless")
-    most = 3 * kept.store.live_bytes() // 4
+    most = 3 * kept.store.database.live_bytes() // 4
 
     kept.look(RetentionRules(max_bytes=most))
 
@@ -223,7 +223,7 @@ def test_of_a_trace_that_is_too_large_and_goes_on_what_came_first_is_deleted(
     assert 0 < left < 24 * 500 + 1
     assert first > kept.now - DAY
     assert kept.names() == {"endless"}  # Those of the trace that has ended went before.
-    assert kept.store.live_bytes() <= most
+    assert kept.store.database.live_bytes() <= most
     assert "rows of traces that go on were deleted" in caplog.text
 
 
@@ -253,7 +253,7 @@ def test_the_file_stops_growing(kept: Kept, tmp_path: Path) -> None:
         kept.put(0, f"day {day}", count=300, value=f"{day} " * 200)
         retention.look(kept.now)
         kept.writer.between_commits(kept.writer.checkpoint).result(10)
-        sizes.append(kept.store.database_bytes())
+        sizes.append(kept.store.database.file_bytes())
 
     assert kept.rows("SELECT count(*) FROM spans")[0][0] in {5 * 300, 6 * 300}
     assert max(sizes[10:]) <= 1.5 * sizes[9]

@@ -29,7 +29,7 @@ def add():
     spans = [span(attributes=[text("k", "v" * 300)]) for _ in range(20)]
     store.insert(decode(request(*spans), START).rows)
 add()
-store.checkpoint()
+store.database.checkpoint()
 for _ in range(5):
     add()
 os.kill(os.getpid(), 9)
@@ -56,7 +56,7 @@ def _database(tmp_path: Path, killed: tuple[bytes, bytes]) -> Path:
 
 
 def spans_of(store: Store) -> int:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         [(count,)] = cursor.execute("SELECT count(*) FROM spans").fetchall()
     return int(count)
 
@@ -76,7 +76,7 @@ def test_a_whole_log_is_kept_whole(database: Path) -> None:
     store = Store.open(database)
 
     assert (state.fault, state.lost_bytes, spans_of(store)) == ("", 0, 120)
-    assert store.log_losses == []
+    assert store.database.log_losses == []
     assert logs_laid_aside(database) == []
     store.close()
 
@@ -90,7 +90,7 @@ def test_after_a_flipped_byte_the_transactions_before_it_are_kept(
     store = Store.open(database)
 
     assert spans_of(store) == 20 + 3 * 20
-    [loss] = store.log_losses
+    [loss] = store.database.log_losses
     [aside] = logs_laid_aside(database)
     damaged = bytearray(killed[1])
     damaged[len(killed[1]) * 7 // 10] ^= 0xFF
@@ -98,7 +98,7 @@ def test_after_a_flipped_byte_the_transactions_before_it_are_kept(
     assert (loss.reason, loss.file) == ("damaged", str(aside))
     assert loss.lost_bytes + loss.kept_bytes == len(killed[1])
     assert loss.lost_bytes == pytest.approx(len(killed[1]) * 2 / 5, rel=0.01)
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         assert cursor.execute("SELECT * FROM wal_losses").fetchall() == [tuple(loss)]
     store.close()
 
@@ -124,7 +124,7 @@ def test_wherever_a_byte_is_flipped_the_database_opens_and_tells_what_it_lost(
 
         store = Store.open(database)
         found = spans_of(store)
-        if found < 120 and not store.log_losses:
+        if found < 120 and not store.database.log_losses:
             silent.append(position)
         assert found in range(20, 121, 20)
         store.close()
@@ -142,7 +142,7 @@ def test_a_log_that_was_cut_off_is_kept_up_to_its_last_transaction(
     store = Store.open(database)
 
     assert spans_of(store) == 20 + int(5 * share) * 20
-    [loss] = store.log_losses
+    [loss] = store.database.log_losses
     assert (loss.reason, loss.lost_bytes + loss.kept_bytes, loss.file) == ("torn", size, None)
     assert logs_laid_aside(database) == []
     store.close()
@@ -154,7 +154,9 @@ def test_zeros_after_the_end_cost_no_span(database: Path, killed: tuple[bytes, b
     store = Store.open(database)
 
     assert spans_of(store) == 120
-    assert [(loss.reason, loss.lost_bytes) for loss in store.log_losses] == [("damaged", 5_000)]
+    assert [(loss.reason, loss.lost_bytes) for loss in store.database.log_losses] == [
+        ("damaged", 5_000)
+    ]
     store.close()
 
 
@@ -166,7 +168,7 @@ def test_the_log_of_another_database_is_laid_aside(database: Path, tmp_path: Pat
     store = Store.open(database)
 
     assert spans_of(store) == 0
-    assert [loss.reason for loss in store.log_losses] == ["refused"]
+    assert [loss.reason for loss in store.database.log_losses] == ["refused"]
     store.close()
 
 

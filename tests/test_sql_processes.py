@@ -41,7 +41,7 @@ class Asking:
         self.writer = Writer(self.store)
         self.writer.start()
         self.processes = SqlProcesses(
-            database, CheckpointLeases(self.writer, self.store), LIMIT_BYTES
+            database, CheckpointLeases(self.writer, self.store.database), LIMIT_BYTES
         )
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ def _asking(tmp_path: Path) -> Iterator[Asking]:
 def test_the_answer_is_the_one_that_the_collector_itself_would_give(
     asking: Asking, asked: AskedSql, arrow: bool
 ) -> None:
-    cursor = asking.store.cursor()
+    cursor = asking.store.database.cursor()
     expected = asked.answer(cursor, 20, as_arrow if arrow else as_json)  # type: ignore[arg-type]
     cursor.close()
 
@@ -188,7 +188,7 @@ def test_an_answer_has_what_duckdb_has_written_past_its_log(asking: Asking) -> N
 
     async def scenario() -> None:
         await asking.ask("SELECT 1")
-        asking.on_writer(lambda: asking.store._writing.execute(many))
+        asking.on_writer(lambda: asking.store.database.writing.execute(many))
         assert await asking.rows(COUNT) == [[400_000]]
 
     asking.run(scenario)
@@ -197,7 +197,7 @@ def test_an_answer_has_what_duckdb_has_written_past_its_log(asking: Asking) -> N
 def test_an_answer_has_everything_that_was_committed_before_it(asking: Asking) -> None:
     async def scenario() -> list[Any]:
         found = [await asking.rows(COUNT)]
-        for step in (lambda: asking.store.reject([REJECTED]), asking.store.checkpoint) * 2:
+        for step in (lambda: asking.store.reject([REJECTED]), asking.store.database.checkpoint) * 2:
             asking.on_writer(step)
             found += await asking.rows(COUNT)
         return found
@@ -219,7 +219,7 @@ def test_a_commit_in_the_middle_of_a_question_is_not_in_its_answer(asking: Askin
 
 def test_a_question_whose_file_was_changed_is_told_to_come_again(asking: Asking) -> None:
     def checkpoint(_: Session) -> None:
-        asking.on_writer(asking.store.checkpoint)
+        asking.on_writer(asking.store.database.checkpoint)
 
     async def scenario() -> None:
         for sql in ("SELECT 1", "SELEC 1"):
@@ -239,13 +239,13 @@ def test_checkpoints_wait_for_questions_until_the_log_is_too_long(
 
     def commits(count: int) -> int:
         """Commit something so often; return how many checkpoints that took."""
-        before = store.checkpoints
+        before = store.database.checkpoints
         for _ in range(count):
             asking.on_writer(lambda: store.reject([REJECTED]))
         asking.on_writer(lambda: None)
-        return store.checkpoints - before
+        return store.database.checkpoints - before
 
-    leases = CheckpointLeases(writer, store)
+    leases = CheckpointLeases(writer, store.database)
     assert commits(3) > 0
     with leases.held():
         assert commits(3) == 0
@@ -264,7 +264,7 @@ def test_a_lease_that_the_writer_cannot_give_in_time_is_not_given_later(
     monkeypatch.setattr("otelchain_collector.checkpoint_lease._LEASE_SECONDS", 0.05)
     may_go_on = threading.Event()
     asking.writer.between_commits(lambda: may_go_on.wait(20))
-    leases = CheckpointLeases(asking.writer, asking.store)
+    leases = CheckpointLeases(asking.writer, asking.store.database)
 
     with pytest.raises(StoreUnavailableError, match="commits take too long"), leases.held():
         raise AssertionError("there is no lease")

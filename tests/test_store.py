@@ -24,7 +24,7 @@ def rows(count: int, first_start: int = START) -> list[SpanRow]:
 
 
 def stored(store: Store) -> int:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         [(count,)] = cursor.execute("SELECT count(*) FROM spans").fetchall()
     return int(count)
 
@@ -39,7 +39,7 @@ def test_what_is_inserted_can_be_read_while_the_store_is_open(store: Store) -> N
 
     assert store.insert(sent) == Inserted(stored=1, duplicates=0)
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         assert cursor.execute(
             "SELECT name, attributes ->> 'k.l', start_time_unix_nano, tags, service_name FROM spans"
         ).fetchall() == [("a", "v\0w", START, None, "shop")]
@@ -53,9 +53,9 @@ def test_one_long_text_does_not_leave_those_beside_it_uncompressed(
     texts = ["x" * 20_000, *(f"{number:0{most_are_characters}}" for number in range(500))]
     spans = [span(attributes=[text("k", value)], status=Status(message=value)) for value in texts]
     store.insert(decode(request(*spans), START).rows)
-    store.checkpoint()
+    store.database.checkpoint()
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         compressions = cursor.execute(
             "SELECT DISTINCT column_name, compression FROM pragma_storage_info('spans') "
             "WHERE segment_type <> 'VALIDITY' AND column_name IN ('attributes', 'status_message')"
@@ -101,7 +101,7 @@ def test_a_span_twice_in_one_batch_is_stored_once_as_it_came_first(store: Store)
 
     assert store.insert([first, first._replace(name="second")]) == (1, 1)
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         assert cursor.execute("SELECT name FROM spans").fetchall() == [("step",)]
 
 
@@ -138,14 +138,14 @@ def test_rejected_spans_are_kept_with_their_reason(store: Store) -> None:
         [RejectedRecord(START, "trace_id is all zero", "00", "01", "step", None, "traces")]
     )
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         assert cursor.execute("SELECT * FROM rejected_records").fetchall() == [
             (START, "trace_id is all zero", "00", "01", "step", None, "traces")
         ]
 
 
 def test_a_cursor_can_neither_read_files_nor_change_settings(store: Store) -> None:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         for statement in ("SELECT * FROM read_text('/etc/hostname')", "SET threads = 1"):
             with pytest.raises(duckdb.Error):
                 cursor.execute(statement)
@@ -154,13 +154,13 @@ def test_a_cursor_can_neither_read_files_nor_change_settings(store: Store) -> No
 def test_the_last_storable_time_does_not_break_the_runs_view(store: Store) -> None:
     store.insert(decode(request(span(end_time_unix_nano=2**63 - 2)), START).rows)
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         [(end,)] = cursor.execute("SELECT end_time::VARCHAR FROM runs").fetchall()
     assert end == "2262-04-11 23:47:16.854775806"
 
 
 def test_the_file_has_the_format_that_duckdb_1_5_reads(store: Store) -> None:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         [(tags,)] = cursor.execute(
             "SELECT tags FROM duckdb_databases() WHERE NOT internal"
         ).fetchall()
@@ -226,7 +226,7 @@ def test_a_file_of_a_newer_otelchain_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_large_log_is_left_to_the_next_start_rather_than_held_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otelchain_collector.store.CLOSING_CHECKPOINT_WAL_BYTES", 0)
+    monkeypatch.setattr("otelchain_collector.open_database.CLOSING_CHECKPOINT_WAL_BYTES", 0)
     batch = rows(10)
     store = Store.open(tmp_path / "t.duckdb")
     store.insert(batch)
@@ -239,10 +239,10 @@ def test_a_large_log_is_left_to_the_next_start_rather_than_held_up_for(
 
 def test_readers_are_interrupted_also_when_one_has_closed_its_cursor(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "t.duckdb")
-    closed = store.cursor()
+    closed = store.database.cursor()
     closed.close()
 
-    store.interrupt_readers()
+    store.database.interrupt_readers()
 
     store.close()
 
@@ -257,9 +257,9 @@ def test_one_long_payload_does_not_leave_the_others_uncompressed(tmp_path: Path)
     store = Store.open(tmp_path / "t.duckdb")
 
     store.insert(decode(request(*spans), START).rows)
-    store.checkpoint()
+    store.database.checkpoint()
 
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         found = cursor.execute(
             """
             SELECT DISTINCT compression

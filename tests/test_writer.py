@@ -28,7 +28,7 @@ def some_spans(count: int) -> Decoded:
 
 
 def stored(store: Store) -> list[str]:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         return [name for (name,) in cursor.execute("SELECT span_id FROM spans").fetchall()]
 
 
@@ -133,7 +133,7 @@ def test_the_one_row_that_the_store_refuses_is_rejected_alone(store: Store) -> N
     assert "the store refuses it: ConversionException" in outcomes[1].reasons[0]
     assert len(stored(store)) == 23
     assert bad.span_id not in stored(store)
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         assert cursor.execute(
             "SELECT trace_id, span_id, name, service_name FROM rejected_spans"
         ).fetchall() == [(bad.trace_id, bad.span_id, "step", "shop")]
@@ -148,7 +148,7 @@ def test_spans_that_the_decoder_rejected_are_recorded_and_counted(store: Store) 
     [future] = write(store, decoded)
 
     assert future.result(0) == Outcome(2, ("span_id is all zero (2)",))
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         assert cursor.execute("SELECT reason FROM rejected_spans").fetchall() == [
             ("span_id is all zero",),
             ("span_id is all zero",),
@@ -212,8 +212,8 @@ def test_an_idle_moment_clears_a_failure_that_has_passed(
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer._IDLE_SECONDS", 0.01)
     checked = threading.Event()
-    checkpoint = store.checkpoint
-    monkeypatch.setattr(store, "checkpoint", lambda: (checkpoint(), checked.set()))
+    checkpoint = store.database.checkpoint
+    monkeypatch.setattr(store.database, "checkpoint", lambda: (checkpoint(), checked.set()))
     writer = Writer(store)
     writer._failure = "IO Error"
     writer.start()
@@ -230,8 +230,8 @@ def test_a_large_log_is_checkpointed_in_an_idle_moment(
     monkeypatch.setattr("otelchain_collector.writer._IDLE_SECONDS", 0.01)
     monkeypatch.setattr("otelchain_collector.writer._LEAST_WAL_BYTES", 1)
     done = threading.Event()
-    checkpoint = store.checkpoint
-    monkeypatch.setattr(store, "checkpoint", lambda: (checkpoint(), done.set()))
+    checkpoint = store.database.checkpoint
+    monkeypatch.setattr(store.database, "checkpoint", lambda: (checkpoint(), done.set()))
     writer = Writer(store)
     writer.start()
     submit(writer, some_spans(100)).result(10)
@@ -305,7 +305,7 @@ def test_duckdb_trouble_is_not_blamed_on_the_rows(
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(store, "_writing", Broken())
+    monkeypatch.setattr(store.database, "writing", Broken())
 
     [future] = write(store, some_spans(4))
 
@@ -319,9 +319,11 @@ def test_a_log_that_has_grown_large_is_checkpointed_although_requests_wait(
     monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 2)
     monkeypatch.setattr("otelchain_collector.writer._MOST_WAL_BYTES", 1)
     log_bytes = []
-    checkpoint = store.checkpoint
+    checkpoint = store.database.checkpoint
     monkeypatch.setattr(
-        store, "checkpoint", lambda: (log_bytes.append(store.wal_bytes()), checkpoint())
+        store.database,
+        "checkpoint",
+        lambda: (log_bytes.append(store.database.wal_bytes()), checkpoint()),
     )
 
     write(store, some_spans(2), some_spans(2), some_spans(2))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from otelchain_collector.errors import StoreUnavailableError
-from otelchain_collector.store import FileState, Store
+from otelchain_collector.open_database import FileState, OpenDatabase
 from otelchain_collector.writer import Writer
 
 # A commit of the largest batch and a checkpoint that is due fit into this.
@@ -17,8 +17,8 @@ _LEASE_SECONDS: Final = 5.0
 class CheckpointLeases:
     """Gives leases; from any thread but the writer's."""
 
-    def __init__(self, writer: Writer, store: Store) -> None:
-        self._writer, self._store = writer, store
+    def __init__(self, writer: Writer, database: OpenDatabase) -> None:
+        self._writer, self._database = writer, database
 
     @contextmanager
     def held(self) -> Iterator[FileState]:
@@ -41,7 +41,7 @@ class CheckpointLeases:
     def _take(self) -> FileState:
         self._writer.hold_checkpoints_for_question()
         try:
-            return self._store.file_state()
+            return self._database.file_state()
         except BaseException:
             self._writer.release_checkpoints_for_questions()
             raise
@@ -57,7 +57,7 @@ class CheckpointLeases:
             return lease.result()
 
     def _check(self, state: FileState, cause: Exception | None) -> None:
-        if self._store.checkpoints != state.checkpoints:
+        if self._database.checkpoints != state.checkpoints:
             raise StoreUnavailableError(
                 "so much was stored while the question ran that the file had to be rearranged; "
                 "ask again in a second, for a shorter time or fewer rows"

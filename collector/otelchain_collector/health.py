@@ -67,13 +67,13 @@ class Health:
                 "records_rejected": counts.rejected,
                 "queue_bytes": self._budget.used_bytes,
                 "queue_limit_bytes": self._budget.limit_bytes,
-                "database_reopened": self._store.reopened,
+                "database_reopened": self._store.database.reopened,
                 # What a commit has met; null for nothing.
                 "damage": self._store.damage,
                 # Not the name of the file: everybody may ask this.
                 "log_losses": [
                     {"reason": loss.reason, "lost_bytes": loss.lost_bytes}
-                    for loss in self._store.log_losses
+                    for loss in self._store.database.log_losses
                 ],
             },
             http_status,

@@ -16,7 +16,7 @@ import duckdb
 import fsspec
 
 from otelchain_collector.guard import guard
-from otelchain_collector.store import FileState
+from otelchain_collector.open_database import FileState
 
 _NAME: Final = "otelchain"
 # Without the folder: a question may ask where its database lies.

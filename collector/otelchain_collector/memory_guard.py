@@ -17,7 +17,7 @@ from typing import Final
 import duckdb
 
 from otelchain_collector.errors import StoreUnavailableError
-from otelchain_collector.store import Store
+from otelchain_collector.open_database import OpenDatabase
 
 _SHARE_OF_LIMIT: Final = 4
 # Looking costs 1 ms; in this time a question was seen to take 15 MB.
@@ -40,12 +40,12 @@ class MemoryGuard:
     """A thread that looks while there are questions.
 
     Args:
-        store: Whose memory.
+        database: Whose memory.
         limit_bytes: What DuckDB may use.
     """
 
-    def __init__(self, store: Store, limit_bytes: int) -> None:
-        self._store = store
+    def __init__(self, database: OpenDatabase, limit_bytes: int) -> None:
+        self._database = database
         self._most_bytes = limit_bytes // _SHARE_OF_LIMIT
         self._running: set[Guarded] = set()
         self._lock = threading.Lock()
@@ -92,7 +92,7 @@ class MemoryGuard:
 
     def _is_short(self) -> bool:
         try:
-            return self._store.working_memory_bytes() > self._most_bytes
+            return self._database.working_memory_bytes() > self._most_bytes
         except duckdb.OutOfMemoryException:
             return True
         # Interrupted by the end of the collector, or the database is gone.

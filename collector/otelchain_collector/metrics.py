@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from otelchain import __version__
+from otelchain.version import __version__
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.questions import Lane
@@ -117,7 +117,7 @@ class _State(Collector):
             labels=["reason"],
         )
         for reason in ("torn", "damaged", "refused"):
-            losses = [each for each in self._store.log_losses if each.reason == reason]
+            losses = [each for each in self._store.database.log_losses if each.reason == reason]
             lost.add_metric([reason], sum(each.lost_bytes for each in losses))
         yield lost
         for name, text, value in self._gauges():
@@ -131,14 +131,18 @@ class _State(Collector):
             self._budget.used_bytes,
         )
         yield "queue_limit_bytes", "Most bytes that may wait.", self._budget.limit_bytes
-        yield "database_bytes", "Size of the database file.", self._store.database_bytes()
-        yield "wal_bytes", "Size of the write-ahead log.", self._store.wal_bytes()
+        yield "database_bytes", "Size of the database file.", self._store.database.file_bytes()
+        yield "wal_bytes", "Size of the write-ahead log.", self._store.database.wal_bytes()
         with suppress(StoreUnavailableError):  # It is being opened again.
-            yield "duckdb_memory_bytes", "Memory that DuckDB holds.", self._store.memory_bytes()
+            yield (
+                "duckdb_memory_bytes",
+                "Memory that DuckDB holds.",
+                self._store.database.memory_bytes(),
+            )
         yield (
             "database_reopened",
             "How often the database was opened again after a fatal error.",
-            self._store.reopened,
+            self._store.database.reopened,
         )
         yield (
             "database_damaged",

@@ -14,8 +14,8 @@ from otelchain_collector.answer import QueryFailed
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.guard import one_line
 from otelchain_collector.memory_guard import Guarded, MemoryGuard
+from otelchain_collector.open_database import INVALIDATING, OpenDatabase
 from otelchain_collector.questions import Asker, Lane, QuestionStoppedError
-from otelchain_collector.store import INVALIDATING, Store
 
 # More threads would take DuckDB's time from the writer; a fifth question waits its turn.
 THREADS: Final = 4
@@ -29,17 +29,17 @@ Result = TypeVar("Result")
 
 
 class Readers(Lane):
-    """Answers questions with cursors of the store.
+    """Answers questions with cursors of the database.
 
     Args:
-        store: Where the answers come from.
+        database: Where the answers come from.
         memory_limit_bytes: What DuckDB may use; questions together get a quarter of it.
     """
 
-    def __init__(self, store: Store, memory_limit_bytes: int) -> None:
+    def __init__(self, database: OpenDatabase, memory_limit_bytes: int) -> None:
         super().__init__(THREADS, "otelchain-answer")
-        self._store = store
-        self._memory = MemoryGuard(store, memory_limit_bytes)
+        self._database = database
+        self._memory = MemoryGuard(database, memory_limit_bytes)
 
     def make_room(self) -> None:
         """Stop questions that hold the memory that a commit needs; on the writer's thread only."""
@@ -57,7 +57,7 @@ class Readers(Lane):
         Raises:
             StoreUnavailableError: The database is being opened again.
         """
-        return await self.run(lambda: _Reading(self._store.cursor(), self._memory, ask), asker)
+        return await self.run(lambda: _Reading(self._database.cursor(), self._memory, ask), asker)
 
     def close(self) -> bool:
         """Stop every question, as `Lane.close` does."""

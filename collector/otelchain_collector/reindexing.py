@@ -99,7 +99,7 @@ class _Pages:
         return page
 
     def _commit(self, page: Page, is_done: bool) -> None:
-        self._store.mend()
+        self._store.database.mend()
         page.commit(self._store)
         if is_done:
             self._store.rules_applied()

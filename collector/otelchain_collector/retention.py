@@ -229,7 +229,7 @@ class Retention:
     def _shrink(self, max_bytes: int, now_unix_nano: int) -> int:
         deleted = 0
         for _ in range(_MOST_ROUNDS):
-            live_bytes = self._store.live_bytes()
+            live_bytes = self._store.database.live_bytes()
             if live_bytes <= max_bytes or self._stopping.is_set():
                 return deleted
             share = 1 - _FILLED_SHARE * max_bytes / live_bytes
@@ -251,21 +251,21 @@ class Retention:
         _logger.warning(
             "retention: %d MiB are kept although --retain-bytes is %d MiB: nothing is left to "
             "delete",
-            self._store.live_bytes() >> 20,
+            self._store.database.live_bytes() >> 20,
             max_bytes >> 20,
         )
         return deleted
 
     def _received(self, share: float) -> int:
         """Return the time before which this share of all rows arrived."""
-        with self._store.cursor() as cursor:
+        with self._store.database.cursor() as cursor:
             tables = " UNION ALL ".join(_RECEIVED.format(table=table) for table in _tables(cursor))
             quantile = _QUANTILE.format(share=f"{share:.6f}", tables=tables)
             [(received,)] = cursor.execute(quantile).fetchall()
         return int(received or 0) + 1
 
     def _delete(self, due: _Due, looked_unix_nano: int) -> int:
-        with self._store.cursor() as cursor:
+        with self._store.database.cursor() as cursor:
             running = _running(cursor, due) if due.spares_running else []
             steps = list(_steps(cursor, due))
         deleted = 0
@@ -290,7 +290,7 @@ class Retention:
         if step.has_traces and step.due.spares_running:
             statement += _OF_ENDED_TRACES.format(looked=looked_unix_nano)
             values["running"] = running
-        self._store.mend()
+        self._store.database.mend()
         rows = self._store.delete(statement, values)
         self._writer.counts.expired += rows
         return rows

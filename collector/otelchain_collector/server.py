@@ -14,8 +14,8 @@ from typing import NamedTuple, NoReturn
 import uvicorn
 from starlette.types import ASGIApp
 
-from otelchain import __version__
 from otelchain.errors import RedactionPolicyError
+from otelchain.version import __version__
 from otelchain_collector import api, discovery, logs, reindexing, rules, snapshot
 from otelchain_collector.admission import Door
 from otelchain_collector.auth import HttpAuth
@@ -108,7 +108,7 @@ def run(settings: CollectorSettings) -> None:
 
 
 def _tell_of_older_rules(store: Store) -> None:
-    with store.cursor() as cursor:
+    with store.database.cursor() as cursor:
         told = rules.older(store.rules_version, total(cursor))
     if told is not None:
         _logger.warning("%s; run: otelchain reindex (it works while this collector runs)", told)
@@ -172,7 +172,7 @@ async def _serve(
     budget = ByteBudget(memory.queue.limit_bytes)
     ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
     health = Health(writer, store, budget, doors.tokens)
-    readers = Readers(store, memory.duckdb.limit_bytes)
+    readers = Readers(store.database, memory.duckdb.limit_bytes)
     sql = _sql_processes(settings, writer, store, memory.duckdb)
     lanes = [lane for lane in (readers, sql) if lane is not None]
     writer.watch.before_commit = readers.make_room
@@ -181,7 +181,7 @@ async def _serve(
     others = [
         *health.routes(),
         metrics.route(),
-        snapshot.route(writer, store, settings.allow_hosts),
+        snapshot.route(writer, store.database, settings.allow_hosts),
         *reindexing.routes(writer, store, readers, settings.allow_hosts),
         *api.routes(
             readers,
@@ -207,7 +207,7 @@ async def _serve(
                 # A question may run for longer than the drain; its sender can ask again.
                 for lane in lanes:
                     lane.refuse()
-                store.interrupt_readers()
+                store.database.interrupt_readers()
                 if sql is not None:
                     sql.close()
     if not readers.close():
@@ -225,7 +225,7 @@ def _sql_processes(
             "install DuckDB 2"
         )
         return None
-    leases = CheckpointLeases(writer, store)
+    leases = CheckpointLeases(writer, store.database)
     return SqlProcesses(real_path(settings.database), leases, memory.limit_bytes)
 
 

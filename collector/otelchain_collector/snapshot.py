@@ -23,8 +23,8 @@ from starlette.types import Receive, Scope, Send
 
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.hosts import AllowedHosts, WrongHostError
+from otelchain_collector.open_database import OpenDatabase
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS
-from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -49,15 +49,15 @@ class SnapshotSpoiledError(Exception):
     """A checkpoint came while the file was being sent; the receiver sees the connection end."""
 
 
-def route(writer: Writer, store: Store, allowed_hosts: Collection[str]) -> Route:
+def route(writer: Writer, database: OpenDatabase, allowed_hosts: Collection[str]) -> Route:
     """Return the route; ``allowed_hosts`` as in hosts.py."""
-    snapshots = _Snapshots(writer, store, AllowedHosts(allowed_hosts))
+    snapshots = _Snapshots(writer, database, AllowedHosts(allowed_hosts))
     return Route("/snapshot", snapshots.send, methods=["GET", "POST"])
 
 
 class _Snapshots:
-    def __init__(self, writer: Writer, store: Store, hosts: AllowedHosts) -> None:
-        self._writer, self._store, self._hosts = writer, store, hosts
+    def __init__(self, writer: Writer, database: OpenDatabase, hosts: AllowedHosts) -> None:
+        self._writer, self._database, self._hosts = writer, database, hosts
 
     async def send(self, request: Request) -> Response:
         try:
@@ -81,10 +81,10 @@ class _Snapshots:
         """Return the size of the file, which no checkpoint changes from now on."""
         if self._writer.checkpoints_held:
             raise StoreUnavailableError("another one is being sent")
-        self._store.mend()
-        self._store.checkpoint()
+        self._database.mend()
+        self._database.checkpoint()
         self._writer.hold_checkpoints()
-        return self._store.database_bytes()
+        return self._database.file_bytes()
 
     def _end(self) -> None:
         self._writer.between_commits(self._writer.release_checkpoints)
@@ -116,9 +116,9 @@ class _Snapshots:
         frames = bytearray()
         for position in range(first, end, BLOCK_BYTES):
             place = (position - BLOCKS_START) // BLOCK_BYTES * CHECKSUM_BYTES
-            checksum = self._store.read_file(position, CHECKSUM_BYTES)
+            checksum = self._database.read_file(position, CHECKSUM_BYTES)
             if checksum != known[place : place + CHECKSUM_BYTES]:
-                block = self._store.read_file(position, min(BLOCK_BYTES, end - position))
+                block = self._database.read_file(position, min(BLOCK_BYTES, end - position))
                 frames += FRAME.pack(position, len(block)) + block
         return bytes(frames)
 
@@ -128,7 +128,7 @@ class _Snapshots:
             raise SnapshotSpoiledError
 
     async def _read(self, offset: int, size: int) -> bytes:
-        return await asyncio.to_thread(self._store.read_file, offset, size)
+        return await asyncio.to_thread(self._database.read_file, offset, size)
 
 
 async def _checksums(request: Request) -> bytes:

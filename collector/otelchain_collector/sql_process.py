@@ -25,8 +25,8 @@ from otelchain_collector.answers import (
 from otelchain_collector.asked_sql import READY, AskedSql
 from otelchain_collector.guard import one_line
 from otelchain_collector.live_file import cursor_of, open_live
+from otelchain_collector.open_database import INVALIDATING, FileState
 from otelchain_collector.process_limits import restrict_memory, restrict_time
-from otelchain_collector.store import INVALIDATING, FileState
 from otelchain_queries import QueryError
 
 # Starting another takes half a second; this one holds 150 MB.

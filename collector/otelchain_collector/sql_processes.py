@@ -20,9 +20,9 @@ from otelchain_collector.answers import QueryFailed
 from otelchain_collector.asked_sql import AskedSql
 from otelchain_collector.checkpoint_lease import CheckpointLeases
 from otelchain_collector.errors import StoreUnavailableError
+from otelchain_collector.open_database import FileState
 from otelchain_collector.questions import Asker, Lane, QuestionStoppedError
 from otelchain_collector.readers import TOO_HUNGRY
-from otelchain_collector.store import FileState
 
 #: DuckDB 1.5 looks for each name on the disk whose ``://`` is not its own (live_file.py).
 CAN_READ: Final = int(duckdb.__version__.partition(".")[0]) >= 2 and sys.platform != "win32"

@@ -166,7 +166,7 @@ class Writer:
         """
         if not self._checkpoints_held:
             with self.watch.checkpointing():
-                self._store.checkpoint()
+                self._store.database.checkpoint()
 
     @property
     def checkpoints_held(self) -> bool:
@@ -247,7 +247,7 @@ class Writer:
 
     def _commit(self, batch: Sequence[_Queued]) -> None:
         try:
-            self._store.mend()
+            self._store.database.mend()
             with self.watch.committing():
                 outcomes = self._write([queued.decoded for queued in batch])
         except Exception as error:  # noqa: BLE001 - whatever it is, the senders keep their spans
@@ -341,20 +341,20 @@ class Writer:
         if time.monotonic() < self._next_checkpoint:
             return False
         if self._checkpoints_held:
-            return self._store.wal_bytes() >= HELD_WAL_BYTES
+            return self._store.database.wal_bytes() >= HELD_WAL_BYTES
         if self._questions:
-            return self._store.wal_bytes() >= QUESTION_WAL_BYTES
-        due = _LEAST_WAL_BYTES if idle else checkpoint_bytes(self._store.database_bytes())
-        return self._store.wal_bytes() >= due
+            return self._store.database.wal_bytes() >= QUESTION_WAL_BYTES
+        due = _LEAST_WAL_BYTES if idle else checkpoint_bytes(self._store.database.file_bytes())
+        return self._store.database.wal_bytes() >= due
 
     def _checkpoint_if_due(self, *, idle: bool) -> None:
         try:
-            self._store.mend()
+            self._store.database.mend()
             if not self._is_checkpoint_due(idle=idle):
                 return
             self._next_checkpoint = time.monotonic() + _CHECKPOINT_AGAIN_SECONDS
             with self.watch.checkpointing():
-                self._store.checkpoint()
+                self._store.database.checkpoint()
         except StoreUnavailableError as error:
             _logger.warning("%s", error)
         except Exception as error:  # noqa: BLE001 - the thread must live: everyone waits for it

@@ -79,7 +79,10 @@ def main() -> None:
             usual += [commit() for _ in range(options.spans // SPANS)]
             beside += while_it_looks(retention, now, commit)
             if day % 5 == 4:
-                file, live = store.database_bytes() / 2**20, store.live_bytes() / 2**20
+                file, live = (
+                    store.database.file_bytes() / 2**20,
+                    store.database.live_bytes() / 2**20,
+                )
                 print(f"day {day + 1:3}: file {file:6.1f} MiB, rows {live:6.1f} MiB", flush=True)
         writer.close()
         store.close()

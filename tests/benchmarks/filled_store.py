@@ -33,7 +33,7 @@ def fill(database: Path, bodies: Iterable[bytes], count: int) -> None:
     store = Store.open(database)
     for body in bodies:
         store.insert(decode_columns(body, 0).rows)
-    store.checkpoint()
+    store.database.checkpoint()
     store.close()
     config = {"storage_compatibility_version": STORAGE_VERSION, "memory_limit": "2GB"}
     with duckdb.connect(str(database), config=config) as connection:

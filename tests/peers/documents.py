@@ -93,7 +93,7 @@ def _stored(peer: Peer) -> tuple[dict[str, list[Any]], set[tuple[str, str]]]:
 
 def _asking(store: Store) -> Callable[[str], list[dict[str, Any]]]:
     def ask(statement: str) -> list[dict[str, Any]]:
-        answer = store.cursor().execute(statement)
+        answer = store.database.cursor().execute(statement)
         columns = [column[0] for column in answer.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from otelchain_collector.arrow_tables import SQL_TYPES
 from otelchain_collector.exchange.delivery import Request
 from otelchain_collector.exchange.otlp_json_files import parts
 from otelchain_collector.exchange.pages import RELATIONS, Ask, ExportError, Filters, pages
@@ -15,7 +16,6 @@ from otelchain_collector.exchange.sources import ImportFailed
 from otelchain_collector.exchange.targets import target
 from otelchain_collector.rows import LogRow, MetricPointRow, SpanRow
 from otelchain_collector.signals import LOGS, METRICS, TRACES, Signal
-from otelchain_collector.store import SQL_TYPES
 
 TABLES = {TRACES.name: "spans", LOGS.name: "logs", METRICS.name: "metric_points"}
 _ROWS: dict[str, Any] = {TRACES.name: SpanRow, LOGS.name: LogRow, METRICS.name: MetricPointRow}

@@ -7,12 +7,13 @@ import duckdb
 import orjson
 import pyarrow as pa
 
+from otelchain_collector.arrow_tables import SQL_TYPES
 from otelchain_collector.decode import normalised
 from otelchain_collector.dialects.status import PENDING
 from otelchain_collector.errors import StoreError
 from otelchain_collector.exchange.stored_values import decoded
 from otelchain_collector.normalise import Event, Normalised, SpanFacts
-from otelchain_collector.store import SQL_TYPES, Store
+from otelchain_collector.store import Store
 
 #: Spans of a page. Usual ones are 3 KB, but an attribute may have 8 MiB.
 PAGE_ROWS: Final = 500
@@ -130,7 +131,7 @@ def reindex(store: Store, advance: Callable[[int], None]) -> Reindexed:
     spans = changed = 0
     place: Place | None = START
     while place is not None:
-        with store.cursor() as cursor:
+        with store.database.cursor() as cursor:
             try:
                 page = read_page(cursor, place)
             except duckdb.Error as error:
@@ -138,8 +139,8 @@ def reindex(store: Store, advance: Callable[[int], None]) -> Reindexed:
         page.commit(store)
         spans, changed = spans + page.spans, changed + page.changed
         advance(page.spans)
-        if store.wal_bytes() > _CHECKPOINT_WAL_BYTES:
-            store.checkpoint()
+        if store.database.wal_bytes() > _CHECKPOINT_WAL_BYTES:
+            store.database.checkpoint()
         place = page.following
     store.rules_applied()
     return Reindexed(spans, changed)
