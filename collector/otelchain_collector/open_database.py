@@ -35,6 +35,13 @@ INVALIDATING = (duckdb.FatalException, duckdb.InternalException)
 _INVALIDATED: Final = "database has been invalidated"
 # A question stops within milliseconds when it is interrupted.
 _READERS_SECONDS: Final = 5.0
+# Of what a checkpoint has written DuckDB keeps blocks, until its memory is full, and some 0.3 MB
+# that it does not count; the next checkpoints take 0.06 ms longer each. When its memory is full, a
+# block goes out for each that comes, and each time what is free is given back to the system, with
+# all threads stopped: 5 page faults a span instead of 1, 88 µs of CPU instead of 56. All of that is
+# gone when the file is opened again, which takes 30 to 100 ms (3.4 GB in 800 row groups: 30).
+_RENEWAL_CHECKPOINTS: Final = 32
+_RENEWAL_SHARE_OF_MEMORY: Final = 4
 
 _MEMORY: Final = "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
 # The other tags are copies of what is in the file, and rows that no checkpoint has moved into it;
@@ -88,7 +95,8 @@ class OpenDatabase:
         self._path = path
         self._memory_limit_bytes = memory_limit_bytes
         self._prepare = prepare
-        self._lock = threading.Lock()
+        # Whoever wants a cursor while the file is opened anew waits for it.
+        self._lock = threading.RLock()
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self._is_open = False
         # Kept open as long as DuckDB has the file open: with the first descriptor of a file that a
@@ -97,6 +105,7 @@ class OpenDatabase:
         self.log_losses: list[LogLoss] = []
         self.reopened = 0
         self.checkpoints = 0
+        self._renewal_due = 0
         self._open(PATIENCE_SECONDS)
 
     def mend(self) -> None:
@@ -138,7 +147,7 @@ class OpenDatabase:
             raise
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file.
+        """Move the write-ahead log into the file; open it anew when that is due and nobody reads.
 
         Raises:
             StoreUnavailableError: It did not work now; nothing is lost, the log stays.
@@ -148,6 +157,8 @@ class OpenDatabase:
             self.writing.execute("CHECKPOINT")
         except duckdb.Error as error:
             raise self.unavailable(error, "cannot checkpoint: ") from error
+        if self._is_renewal_due():
+            self._renew()
 
     def close(self) -> None:
         """Close the file, after a checkpoint unless that would take too long."""
@@ -250,8 +261,29 @@ class OpenDatabase:
         self._connection = connection
         self.writing = connection.cursor()
         self.log_losses.extend(losses)
+        self._renewal_due = self.checkpoints + _RENEWAL_CHECKPOINTS
         with self._lock:
             self._is_open = True
+
+    def _is_renewal_due(self) -> bool:
+        if self._path is None or self.wal_bytes():
+            return False
+        full_bytes = self._memory_limit_bytes // _RENEWAL_SHARE_OF_MEMORY
+        return self.checkpoints >= self._renewal_due or self.memory_bytes() > full_bytes
+
+    def _renew(self) -> None:
+        """Close the file and open it again, unless somebody reads."""
+        with self._lock:
+            if any(not _is_closed(cursor) for cursor in self._readers):
+                return
+            self._is_open = False
+            self._close_connections()
+            try:
+                self._open()
+            except StoreError as error:  # The writer mends it before the next commit.
+                raise StoreUnavailableError(
+                    f"the database cannot be opened again: {error}"
+                ) from error
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -267,6 +299,9 @@ class OpenDatabase:
             if time.monotonic() > deadline:
                 raise StoreUnavailableError("questions still hold the database that has to close")
             time.sleep(_READERS_SECONDS / 500)
+        self._close_connections()
+
+    def _close_connections(self) -> None:
         for connection in (self.writing, self._connection):
             with contextlib.suppress(duckdb.Error):
                 connection.close()
@@ -291,6 +326,15 @@ def _interrupted(cursor: duckdb.DuckDBPyConnection) -> bool:
     except duckdb.Error:
         return False
     return True
+
+
+def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether a cursor has been closed, without a word to what runs on it."""
+    try:
+        cursor.query_progress()
+    except duckdb.Error:
+        return True
+    return False
 
 
 def _size(file: Path) -> int:
