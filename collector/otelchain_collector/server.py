@@ -2,57 +2,43 @@
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import NamedTuple, NoReturn
-
-import uvicorn
-from starlette.types import ASGIApp
+from typing import NoReturn
 
 from otelchain.errors import RedactionPolicyError
-from otelchain.version import __version__
-from otelchain_collector import api, discovery, logs, reindexing, rules, snapshot
+from otelchain_collector import api, logs, reindexing, rules, snapshot
 from otelchain_collector.admission import Door
-from otelchain_collector.auth import HttpAuth
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.checkpoint_lease import CheckpointLeases
-from otelchain_collector.discovery import Discovery
+from otelchain_collector.doors import Doors, Sockets, doors_of, listening, published
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.exchange.reindex import total
 from otelchain_collector.grpc_server import GrpcServer
 from otelchain_collector.health import Health
+from otelchain_collector.http_server import HttpServer, guarded, http_server
 from otelchain_collector.ingest import Ingest
-from otelchain_collector.limits import FULL, http_protocol
 from otelchain_collector.memory_limit import MemoryLimit, MemoryPlan, memory_plan
-from otelchain_collector.metrics import HttpMetrics, Metrics
+from otelchain_collector.metrics import Metrics
 from otelchain_collector.process import keep_memory_of_requests, share_the_interpreter
 from otelchain_collector.readers import Readers
 from otelchain_collector.real_path import real_path
 from otelchain_collector.receive_grpc import GrpcReceiver
 from otelchain_collector.receive_http import application
 from otelchain_collector.redaction.stage import Redaction
-from otelchain_collector.request_head import RequestHead
-from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.retention import Retention, RetentionRules
-from otelchain_collector.settings import Address, CollectorSettings, is_loopback, parse_address
+from otelchain_collector.settings import CollectorSettings
 from otelchain_collector.sql_processes import CAN_READ, SqlProcesses
 from otelchain_collector.store import Store
-from otelchain_collector.tls import Tls
-from otelchain_collector.tokens import Tokens
 from otelchain_collector.writer import Writer
 
 # An SDK gives up on a batch after 7 to 9 s: draining, the last commit and a start have to fit.
 _DRAIN_SECONDS = 3
 # Both gRPC and protobuf count the bytes of a message in 31 bits.
 _LARGEST_MESSAGE_BYTES = 2**31 - 1
-# Longer than the 5 s between two batches of an SDK; with uvicorn's 5 s, sends would meet a
-# connection that is just being closed.
-_KEEP_ALIVE_SECONDS = 75
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +54,7 @@ def run(settings: CollectorSettings) -> None:
     logs.set_up(settings.log_format, settings.log_level)
     # The database, its log and the discovery file hold, or lead to, what users said to models.
     os.umask(0o077)
-    doors = _doors(settings)
+    doors = doors_of(settings)
     if settings.max_request_bytes > _LARGEST_MESSAGE_BYTES:
         raise CollectorError(
             f"--max-request-bytes {settings.max_request_bytes} is more than an OTLP message can "
@@ -87,10 +73,7 @@ def run(settings: CollectorSettings) -> None:
         settings.memory_limit_bytes, settings.queue_bytes, settings.max_request_bytes
     )
     # The file is made only when there are ports for it.
-    with (
-        _listening("--http", doors.http) as http_socket,
-        _listening("--grpc", doors.grpc) as grpc_socket,
-    ):
+    with listening(doors) as sockets:
         store = Store.open(settings.database, memory_limit_bytes=memory.duckdb.limit_bytes)
         try:
             _logger.info("%s", memory)
@@ -101,7 +84,6 @@ def run(settings: CollectorSettings) -> None:
             else:
                 _logger.info("redaction: %s", redaction.redactor.summary())
             _tell_of_older_rules(store)
-            sockets = _Sockets(http_socket, grpc_socket)
             asyncio.run(_serve(settings, doors, store, memory, retention_rules, sockets, redaction))
         finally:
             store.close()
@@ -122,49 +104,13 @@ def _redaction(policy: str) -> Redaction | None:
         raise CollectorError(f"--redaction: {error}") from error
 
 
-class _Doors(NamedTuple):
-    """Where it listens, and what it takes to come in."""
-
-    grpc: Address
-    http: Address
-    tokens: Tokens
-    tls: Tls | None
-
-
-def _doors(settings: CollectorSettings) -> _Doors:
-    tokens = Tokens(settings.token, settings.token_file)
-    tls = Tls.of(settings)
-    allowed = settings.allow_remote or tokens.required
-    grpc = parse_address(settings.grpc, "--grpc", allow_remote=allowed)
-    http = parse_address(settings.http, "--http", allow_remote=allowed)
-    if not (is_loopback(grpc.host) and is_loopback(http.host)):
-        if not tokens.required and settings.tls_client_ca is None:
-            _logger.warning(
-                "ANYONE who reaches %s or %s may write and read everything, without a token; set "
-                "--token-file, or --tls-client-ca",
-                grpc,
-                http,
-            )
-        if tls is None:
-            _logger.warning(
-                "spans, answers and tokens travel unencrypted to and from other machines; set "
-                "--tls-certificate and --tls-key"
-            )
-    return _Doors(grpc, http, tokens, tls)
-
-
-class _Sockets(NamedTuple):
-    http: socket.socket
-    grpc: socket.socket
-
-
 async def _serve(
     settings: CollectorSettings,
-    doors: _Doors,
+    doors: Doors,
     store: Store,
     memory: MemoryPlan,
     retention_rules: RetentionRules,
-    sockets: _Sockets,
+    sockets: Sockets,
     redaction: Redaction | None,
 ) -> None:
     stop = _stop_on_signal()
@@ -191,16 +137,14 @@ async def _serve(
             taking_seconds=settings.request_seconds,
         ),
     ]
-    app = _guarded(application(ingest, memory.max_request_bytes, others), doors, metrics)
+    app = guarded(application(ingest, memory.max_request_bytes, others), doors.tokens, metrics)
     grpc = _grpc_server(ingest, settings, memory.max_request_bytes, doors, metrics)
-    grpc_address = doors.grpc._replace(port=sockets.grpc.getsockname()[1])
-    http_address = doors.http._replace(port=sockets.http.getsockname()[1])
-    http = _http_server(app, settings, doors.tls)
+    http = http_server(app, settings, doors.tls, _DRAIN_SECONDS)
     with _writing(writer, ingest), _retaining(retention):
         async with _receiving(http, grpc, sockets, stop):
             await ingest.warm_up()
             health.phase = "ready"
-            with _published(settings, doors, http_address, grpc_address):
+            with published(settings, doors, sockets):
                 await stop.wait()
                 health.phase = "stopping"
                 _logger.info("stopping: finishing open requests and committing")
@@ -240,12 +184,6 @@ def _leave_behind() -> NoReturn:
     os._exit(0)
 
 
-def _guarded(app: ASGIApp, doors: _Doors, metrics: Metrics) -> ASGIApp:
-    """Put the layers around the application that each request passes, the outermost last."""
-    inner = HttpMetrics(HttpAuth(app, doors.tokens), metrics.requests)
-    return ResponseHeaders(RequestHead(inner))
-
-
 def _stop_on_signal() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -277,7 +215,7 @@ def _grpc_server(
     ingest: Ingest,
     settings: CollectorSettings,
     max_request_bytes: int,
-    doors: _Doors,
+    doors: Doors,
     metrics: Metrics,
 ) -> GrpcServer:
     receiver = GrpcReceiver(
@@ -292,31 +230,9 @@ def _grpc_server(
     return GrpcServer(receiver, door, settings.request_seconds)
 
 
-def _http_server(app: ASGIApp, settings: CollectorSettings, tls: Tls | None) -> "_HttpServer":
-    context = None if tls is None else tls.http_context()
-    door = Door(settings.max_connections, settings.request_seconds, context, FULL)
-    return _HttpServer(
-        uvicorn.Config(
-            app,
-            # httptools, which uvicorn takes when it is there, costs the same: 70 µs of CPU a span.
-            http=http_protocol(door, settings.request_seconds),
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            log_level=logging.WARNING,
-            access_log=False,
-            server_header=False,
-            # Whose address a request comes from is nobody's business here.
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_DRAIN_SECONDS,
-        )
-    )
-
-
 @contextlib.asynccontextmanager
 async def _receiving(
-    http: "_HttpServer", grpc: GrpcServer, sockets: _Sockets, stop: asyncio.Event
+    http: HttpServer, grpc: GrpcServer, sockets: Sockets, stop: asyncio.Event
 ) -> AsyncIterator[None]:
     serving = asyncio.create_task(http.serve(sockets=[sockets.http]))
     # With one of its two doors shut by a fault the collector had better be restarted.
@@ -329,52 +245,3 @@ async def _receiving(
     finally:
         http.should_exit = True
         await asyncio.gather(serving, grpc.stop(_DRAIN_SECONDS))
-
-
-class _HttpServer(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to `run`; uvicorn would raise them again after it has stopped."""
-        yield
-
-
-@contextlib.contextmanager
-def _published(
-    settings: CollectorSettings, doors: _Doors, http: Address, grpc: Address
-) -> Iterator[None]:
-    """Tell other processes, and whoever started this one, where it answers."""
-    scheme = "http" if doors.tls is None else "https"
-    database = real_path(settings.database)
-    reached = Discovery(os.getpid(), str(_reached(http)), str(_reached(grpc)), __version__, scheme)
-    discovery.write(database, reached)
-    try:
-        sys.stdout.write(
-            f"otelchain collector ready: database={settings.database} grpc={grpc} http={http}\n"
-        )
-        sys.stdout.flush()
-        yield
-    finally:
-        discovery.remove(database)
-
-
-def _reached(address: Address) -> Address:
-    """Return where this machine reaches what listens there: every address is none to call."""
-    wildcards = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - it is replaced
-    return address._replace(host=wildcards.get(address.host, address.host))
-
-
-def _listening(option: str, address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server(address, family=family)
-    except OSError as error:
-        raise CollectorError(_why_not_bound(option, address, error)) from error
-
-
-def _why_not_bound(option: str, address: Address, error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return (
-            f"port {address.port} of {address.host} is in use, perhaps by another collector; stop "
-            f"the program that uses it or choose another port with {option}"
-        )
-    return f"cannot listen on {option} {address}: {getattr(error, 'strerror', None) or error}"
