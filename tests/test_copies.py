@@ -297,7 +297,7 @@ def test_a_snapshot_that_a_checkpoint_overtakes_is_never_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.snapshot._PIECE_BYTES", 100_000)
-    monkeypatch.setattr("otelchain_collector.writer.HELD_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.checkpoints.HELD_WAL_BYTES", 1)
     store = Store.open(tmp_path / "t.duckdb")
     store.insert(some(1_000))
     writer = Writer(store)
@@ -314,14 +314,14 @@ def test_a_snapshot_that_a_checkpoint_overtakes_is_never_finished(
     assert asyncio.run(pieces(lambda: store.insert(some(10)))) == size
     with pytest.raises(SnapshotSpoiledError):
         # As the writer does when its log has grown too large meanwhile.
-        asyncio.run(pieces(lambda: writer._checkpoint_if_due(idle=False)))
+        asyncio.run(pieces(lambda: writer.checkpoint_if_due()))
     store.close()
 
 
 # A collector that holds back its checkpoints for 4 MiB of log, and makes them in between as ever.
 IMPATIENT = """
-from otelchain_collector import __main__, writer
-writer.HELD_WAL_BYTES = 4 * 1024 * 1024
+from otelchain_collector import __main__, checkpoints
+checkpoints.HELD_WAL_BYTES = 4 * 1024 * 1024
 __main__.main()
 """
 

@@ -191,9 +191,9 @@ def test_a_database_in_memory_is_never_closed(monkeypatch: pytest.MonkeyPatch) -
 JSON = {"Content-Type": "application/json"}
 # A checkpoint after every batch, and each time the file is opened anew.
 RESTLESS = """
-from otelchain_collector import __main__, open_database, writer
+from otelchain_collector import __main__, checkpoints, open_database
 open_database._RENEWAL_CHECKPOINTS = 0
-writer._LEAST_WAL_BYTES = writer._MOST_WAL_BYTES = 1
+checkpoints._LEAST_WAL_BYTES = checkpoints._MOST_WAL_BYTES = 1
 __main__.main()
 """
 

@@ -192,7 +192,7 @@ def test_a_time_for_a_service_alone_leaves_the_others(kept: Kept) -> None:
 def test_beyond_the_size_what_arrived_first_is_deleted(kept: Kept) -> None:
     for day in range(40):
         kept.put(40 - day, f"day {day:02}", count=100, value=str(day) * 2_000)
-        kept.writer.between_commits(kept.writer.checkpoint).result(10)
+        kept.writer.between_commits(kept.writer.checkpoints.make).result(10)
     before = kept.store.database.live_bytes()
 
     deleted = kept.look(RetentionRules(max_bytes=before // 2))
@@ -210,7 +210,7 @@ def test_of_a_trace_that_is_too_large_and_goes_on_what_came_first_is_deleted(
     for hour in range(24):
         value = os.urandom(1_000).hex()
         kept.put(1 - hour / 24, "endless", count=500, value=value)
-        kept.writer.between_commits(kept.writer.checkpoint).result(10)
+        kept.writer.between_commits(kept.writer.checkpoints.make).result(10)
     kept.put(0.95, "ended", count=500, value=os.urandom(1_000).hex())
     kept.put(0, "endless")
     most = 3 * kept.store.database.live_bytes() // 4
@@ -252,7 +252,7 @@ def test_the_file_stops_growing(kept: Kept, tmp_path: Path) -> None:
         kept.now = START + day * DAY
         kept.put(0, f"day {day}", count=300, value=f"{day} " * 200)
         retention.look(kept.now)
-        kept.writer.between_commits(kept.writer.checkpoint).result(10)
+        kept.writer.between_commits(kept.writer.checkpoints.make).result(10)
         sizes.append(kept.store.database.file_bytes())
 
     assert kept.rows("SELECT count(*) FROM spans")[0][0] in {5 * 300, 6 * 300}

@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-import otelchain_collector.writer as writer_module
+import otelchain_collector.checkpoints as checkpoints_module
 from otelchain_collector.answers import QueryFailed, as_arrow, as_json
 from otelchain_collector.asked_sql import AskedSql
 from otelchain_collector.checkpoint_lease import CheckpointLeases
@@ -235,7 +235,7 @@ def test_checkpoints_wait_for_questions_until_the_log_is_too_long(
 ) -> None:
     store, writer = asking.store, asking.writer
     for name in ("_LEAST_WAL_BYTES", "_MOST_WAL_BYTES"):
-        monkeypatch.setattr(writer_module, name, 1)
+        monkeypatch.setattr(checkpoints_module, name, 1)
 
     def commits(count: int) -> int:
         """Commit something so often; return how many checkpoints that took."""
@@ -253,7 +253,7 @@ def test_checkpoints_wait_for_questions_until_the_log_is_too_long(
             assert commits(3) == 0
         assert commits(3) == 0
     assert commits(1) > 0
-    monkeypatch.setattr(writer_module, "QUESTION_WAL_BYTES", 1)
+    monkeypatch.setattr(checkpoints_module, "QUESTION_WAL_BYTES", 1)
     with pytest.raises(StoreUnavailableError, match="rearranged"), leases.held():
         assert commits(3) > 0
 
@@ -271,7 +271,7 @@ def test_a_lease_that_the_writer_cannot_give_in_time_is_not_given_later(
 
     may_go_on.set()
     asking.on_writer(lambda: None)
-    assert asking.writer._questions == 0
+    assert asking.writer.checkpoints._questions == 0
 
 
 def test_a_process_is_kept_and_replaced_when_it_has_ended(

@@ -9,12 +9,13 @@ import duckdb
 import pytest
 
 from otelchain_collector.budget import ByteBudget, QueueFullError, Reservation
+from otelchain_collector.checkpoints import checkpoint_bytes
 from otelchain_collector.decode import Decoded, decode
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
-from otelchain_collector.writer import Outcome, Writer, checkpoint_bytes
+from otelchain_collector.writer import Outcome, Writer
 from otlp_requests import START, body, request, span
 
 
@@ -228,7 +229,7 @@ def test_a_large_log_is_checkpointed_in_an_idle_moment(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer._IDLE_SECONDS", 0.01)
-    monkeypatch.setattr("otelchain_collector.writer._LEAST_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.checkpoints._LEAST_WAL_BYTES", 1)
     done = threading.Event()
     checkpoint = store.database.checkpoint
     monkeypatch.setattr(store.database, "checkpoint", lambda: (checkpoint(), done.set()))
@@ -317,7 +318,7 @@ def test_a_log_that_has_grown_large_is_checkpointed_although_requests_wait(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 2)
-    monkeypatch.setattr("otelchain_collector.writer._MOST_WAL_BYTES", 1)
+    monkeypatch.setattr("otelchain_collector.checkpoints._MOST_WAL_BYTES", 1)
     log_bytes = []
     checkpoint = store.database.checkpoint
     monkeypatch.setattr(

@@ -35,15 +35,16 @@ class CheckpointLeases:
             self._check(state, error)
             raise
         finally:
-            self._writer.between_commits(self._writer.release_checkpoints_for_questions)
+            self._writer.between_commits(self._writer.checkpoints.release_for_question)
         self._check(state, None)
 
     def _take(self) -> FileState:
-        self._writer.hold_checkpoints_for_question()
+        self._writer.checkpoint_if_due()
+        self._writer.checkpoints.hold_for_question()
         try:
             return self._database.file_state()
         except BaseException:
-            self._writer.release_checkpoints_for_questions()
+            self._writer.checkpoints.release_for_question()
             raise
 
     def _taken(self, lease: "Future[FileState]") -> FileState:

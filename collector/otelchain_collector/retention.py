@@ -296,7 +296,7 @@ class Retention:
         return rows
 
     def _use_room_again(self) -> None:
-        self._writer.between_commits(self._writer.checkpoint).result()
+        self._writer.between_commits(self._writer.checkpoints.make).result()
 
 
 def _tables(cursor: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:

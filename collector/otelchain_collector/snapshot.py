@@ -79,15 +79,15 @@ class _Snapshots:
 
     def _begin(self) -> int:
         """Return the size of the file, which no checkpoint changes from now on."""
-        if self._writer.checkpoints_held:
+        if self._writer.checkpoints.are_held:
             raise StoreUnavailableError("another one is being sent")
         self._database.mend()
         self._database.checkpoint()
-        self._writer.hold_checkpoints()
+        self._writer.checkpoints.hold()
         return self._database.file_bytes()
 
     def _end(self) -> None:
-        self._writer.between_commits(self._writer.release_checkpoints)
+        self._writer.between_commits(self._writer.checkpoints.release)
 
     async def _pieces(self, size: int) -> AsyncIterator[bytes]:
         headers = await self._read(*_HEADERS)

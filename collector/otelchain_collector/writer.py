@@ -5,7 +5,6 @@ acknowledged when its own rows are committed, not before.
 """
 
 import logging
-import math
 import queue
 import threading
 import time
@@ -18,6 +17,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from otelchain_collector.budget import Reservation
+from otelchain_collector.checkpoints import Checkpoints
 from otelchain_collector.decode import Decoded
 from otelchain_collector.errors import RowsRefusedError, StoreUnavailableError
 from otelchain_collector.process import give_way
@@ -33,19 +33,7 @@ MAX_BATCH_RECORDS = 4_096
 # for nobody. With eight clients a span costs 54 µs of CPU instead of 64, over all.
 _GATHER_RECORDS = 2_048
 _GATHER_SECONDS = 0.04
-# A checkpoint holds up commits for 4 µs a span, most of it compression, and for 0.06 ms a row group
-# that is in the file already, of which each checkpoint adds one (700: 41 ms). So the less there is,
-# the smaller and more frequent they are: 5,000 spans and 20 ms up to a million spans, 17,000 and
-# some 120 ms at ten million.
 _IDLE_SECONDS = 1.0
-_LEAST_WAL_BYTES = 16 * 1024 * 1024
-_MOST_WAL_BYTES = 64 * 1024 * 1024
-#: While the file is being copied; DuckDB makes a checkpoint by itself at twice as much.
-HELD_WAL_BYTES = 512 * 1024 * 1024
-#: While another process answers a question from the file: a checkpoint of this much takes 0.5 s.
-QUESTION_WAL_BYTES = 128 * 1024 * 1024
-# After one that failed, which may have cost opening the file again.
-_CHECKPOINT_AGAIN_SECONDS = 10.0
 
 _Rows = Spans | Sequence[LogRow] | Sequence[MetricPointRow]
 _Insert = Callable[..., Inserted]
@@ -109,14 +97,12 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self.counts = Counts()
         self.watch = WriterWatch()
+        self.checkpoints = Checkpoints(store.database, self.watch)
         self._store = store
         self._queue: queue.SimpleQueue[_Queued | _Job | None] = queue.SimpleQueue()
-        self._checkpoints_held = 0
-        self._questions = 0
         # Sets are changed by several threads: adding to one and discarding are each one step.
         self._expected: set[Reservation] = set()
         self._failure: str | None = None
-        self._next_checkpoint = 0.0
         self._thread = threading.Thread(target=self._run, name="otelchain-writer", daemon=True)
 
     @property
@@ -158,44 +144,25 @@ class Writer:
         self._queue.put(_Job(do, done))
         return done
 
-    def checkpoint(self) -> None:
-        """Make a checkpoint unless they are held; on the writer's thread only.
+    def checkpoint_if_due(self, *, idle: bool = False) -> None:
+        """Make a checkpoint when one is due; on the writer's thread only.
 
-        Raises:
-            StoreUnavailableError: It did not work now.
+        Args:
+            idle: Nobody waits for the end of it.
         """
-        if not self._checkpoints_held:
-            with self.watch.checkpointing():
-                self._store.database.checkpoint()
-
-    @property
-    def checkpoints_held(self) -> bool:
-        """Whether no checkpoint is made."""
-        return self._checkpoints_held > 0
-
-    def hold_checkpoints(self) -> None:
-        """Make no checkpoint from now on, as long as the log is not too large.
-
-        On the writer's thread only, as is `release_checkpoints`, which belongs to each call.
-        """
-        self._checkpoints_held += 1
-
-    def release_checkpoints(self) -> None:
-        """Make checkpoints again."""
-        self._checkpoints_held -= 1
-
-    def hold_checkpoints_for_question(self) -> None:
-        """Make the checkpoint that is due, then none as long as the log is not too large.
-
-        Less is too large than while the file is copied: a question can be asked again. On the
-        writer's thread only, as is `release_checkpoints_for_questions`, which belongs to each call.
-        """
-        self._checkpoint_if_due(idle=False)
-        self._questions += 1
-
-    def release_checkpoints_for_questions(self) -> None:
-        """Make checkpoints again when the last question has been answered."""
-        self._questions -= 1
+        try:
+            self._store.database.mend()
+            if self._failure is None:
+                self.checkpoints.make_if_due(idle=idle)
+            # Nobody may come any more who would find out that the trouble has passed.
+            elif idle:
+                self.checkpoints.try_now()
+                self._failure = None
+        except StoreUnavailableError as error:
+            _logger.warning("%s", error)
+        except Exception as error:  # noqa: BLE001 - the thread must live: everyone waits for it
+            _logger.warning("no checkpoint: %s", error)
+            self._failure = str(error) or type(error).__name__
 
     def close(self) -> None:
         """Commit everything that was submitted, then end the thread."""
@@ -212,7 +179,7 @@ class Writer:
                 return
             if isinstance(then, _Job):
                 _do(then)
-            self._checkpoint_if_due(idle=not batch and then is None)
+            self.checkpoint_if_due(idle=not batch and then is None)
 
     def _next_batch(self) -> tuple[list[_Queued], "_Job | _Close | None"]:
         """Wait for a request and take what else is there; empty after an idle moment.
@@ -334,42 +301,6 @@ class Writer:
                         "the records could not be committed; try again in a second"
                     )
                 )
-
-    def _is_checkpoint_due(self, *, idle: bool) -> bool:
-        if self._failure is not None:
-            return idle  # Nobody may come any more who would find out that the trouble has passed.
-        if time.monotonic() < self._next_checkpoint:
-            return False
-        if self._checkpoints_held:
-            return self._store.database.wal_bytes() >= HELD_WAL_BYTES
-        if self._questions:
-            return self._store.database.wal_bytes() >= QUESTION_WAL_BYTES
-        due = _LEAST_WAL_BYTES if idle else checkpoint_bytes(self._store.database.file_bytes())
-        return self._store.database.wal_bytes() >= due
-
-    def _checkpoint_if_due(self, *, idle: bool) -> None:
-        try:
-            self._store.database.mend()
-            if not self._is_checkpoint_due(idle=idle):
-                return
-            self._next_checkpoint = time.monotonic() + _CHECKPOINT_AGAIN_SECONDS
-            with self.watch.checkpointing():
-                self._store.database.checkpoint()
-        except StoreUnavailableError as error:
-            _logger.warning("%s", error)
-        except Exception as error:  # noqa: BLE001 - the thread must live: everyone waits for it
-            _logger.warning("no checkpoint: %s", error)
-            self._failure = str(error) or type(error).__name__
-        else:
-            self._failure = None
-            self._next_checkpoint = 0.0
-
-
-def checkpoint_bytes(database_bytes: int) -> int:
-    """Return how large the log may grow beside a file of so many bytes."""
-    # What grows with the log and what grows with the file then take about the same time.
-    balanced = math.isqrt(database_bytes * 1024 * 1024)
-    return min(max(_LEAST_WAL_BYTES, balanced), _MOST_WAL_BYTES)
 
 
 def _do(job: _Job) -> None:
