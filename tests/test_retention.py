@@ -14,7 +14,8 @@ from otelchain_collector.decode import decode
 from otelchain_collector.decode_logs import decode_logs
 from otelchain_collector.decode_metrics import decode_metrics
 from otelchain_collector.errors import CollectorError
-from otelchain_collector.retention import Retention, RetentionRules
+from otelchain_collector.retention import Retention
+from otelchain_collector.retention_rules import RetentionRules
 from otelchain_collector.settings import CollectorSettings, parse_age
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer

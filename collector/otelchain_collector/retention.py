@@ -12,15 +12,13 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import duckdb
 
 from otelchain_collector.database import first_line
-from otelchain_collector.errors import CollectorError
-from otelchain_collector.settings import CollectorSettings, parse_age
+from otelchain_collector.retention_rules import RetentionRules
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 
@@ -78,44 +76,6 @@ _RECEIVED: Final = "SELECT received_time_unix_nano AS received FROM {table}"
 _TRACES: Final = ("spans", "pending_spans")
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class RetentionRules:
-    """What is kept.
-
-    Attributes:
-        age_seconds: How long after its arrival; None for ever.
-        max_bytes: How much, as `Store.live_bytes` counts; None without limit.
-        services: How long, for services that have a time of their own.
-    """
-
-    age_seconds: int | None = None
-    max_bytes: int | None = None
-    services: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, settings: CollectorSettings) -> "RetentionRules":
-        """Return what the settings say.
-
-        Raises:
-            CollectorError: One of them is not SERVICE=AGE.
-        """
-        services = dict(_service(text) for text in settings.retain)
-        return cls(settings.retain_age_seconds, settings.retain_bytes, services)
-
-    def __bool__(self) -> bool:
-        return bool(self.age_seconds or self.max_bytes or self.services)
-
-
-def _service(text: str) -> tuple[str, int]:
-    service, separator, age = text.rpartition("=")
-    try:
-        if service and separator:
-            return service, parse_age(age)
-    except ValueError:
-        pass
-    raise CollectorError(f"--retain must be SERVICE=AGE, such as shop=7d, not {text!r}")
 
 
 class _Due(NamedTuple):

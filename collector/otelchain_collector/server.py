@@ -29,7 +29,8 @@ from otelchain_collector.real_path import real_path
 from otelchain_collector.receive_grpc import GrpcReceiver
 from otelchain_collector.receive_http import application
 from otelchain_collector.redaction.stage import Redaction
-from otelchain_collector.retention import Retention, RetentionRules
+from otelchain_collector.retention import Retention
+from otelchain_collector.retention_rules import RetentionRules
 from otelchain_collector.settings import CollectorSettings
 from otelchain_collector.sql_processes import CAN_READ, SqlProcesses
 from otelchain_collector.store import Store

@@ -20,7 +20,8 @@ from pathlib import Path
 from bench_collector import SPANS, encode
 
 from otelchain_collector.budget import ByteBudget
-from otelchain_collector.retention import Retention, RetentionRules
+from otelchain_collector.retention import Retention
+from otelchain_collector.retention_rules import RetentionRules
 from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
