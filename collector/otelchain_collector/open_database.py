@@ -84,6 +84,8 @@ class OpenDatabase:
         log_losses: What the log has lost, as far as this process has found it.
         reopened: How often the file was opened again.
         checkpoints: How many have begun, each opening of the file counted as one.
+        clean_checkpoints: How many have given back the room of all deleted rows: something was in
+            the log, and nobody read, who would need them still.
 
     Raises:
         StoreError: It cannot be opened; the text names it, the reason and the remedy.
@@ -105,6 +107,8 @@ class OpenDatabase:
         self.log_losses: list[LogLoss] = []
         self.reopened = 0
         self.checkpoints = 0
+        self.clean_checkpoints = 0
+        self._cursors = 0
         self._renewal_due = 0
         self._open(PATIENCE_SECONDS)
 
@@ -153,10 +157,14 @@ class OpenDatabase:
             StoreUnavailableError: It did not work now; nothing is lost, the log stays.
         """
         self.checkpoints += 1
+        cursors = self._cursors
+        is_clean = self.wal_bytes() > 0 and self._nobody_reads()
         try:
             self.writing.execute("CHECKPOINT")
         except duckdb.Error as error:
             raise self.unavailable(error, "cannot checkpoint: ") from error
+        if is_clean and cursors == self._cursors:
+            self.clean_checkpoints += 1
         if self._is_renewal_due():
             self._renew()
 
@@ -180,6 +188,7 @@ class OpenDatabase:
         with self._lock:
             self._check_open()
             cursor = self._connection.cursor()
+            self._cursors += 1
             self._readers.add(cursor)
             return cursor
 
@@ -274,7 +283,7 @@ class OpenDatabase:
     def _renew(self) -> None:
         """Close the file and open it again, unless somebody reads."""
         with self._lock:
-            if any(not _is_closed(cursor) for cursor in self._readers):
+            if not self._nobody_reads():
                 return
             self._is_open = False
             self._close_connections()
@@ -284,6 +293,10 @@ class OpenDatabase:
                 raise StoreUnavailableError(
                     f"the database cannot be opened again: {error}"
                 ) from error
+
+    def _nobody_reads(self) -> bool:
+        with self._lock:
+            return all(_is_closed(cursor) for cursor in self._readers)
 
     def _check_open(self) -> None:
         if not self._is_open:

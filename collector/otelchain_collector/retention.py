@@ -121,6 +121,7 @@ class Retention:
         self._writer, self._store, self._rules = writer, store, rules
         self._stopping = threading.Event()
         self._done_until: dict[str, int] = {}
+        self._deleted_at = -1  # clean checkpoints
         self._thread = threading.Thread(target=self._run, name="otelchain-retention", daemon=True)
 
     def start(self) -> None:
@@ -189,6 +190,9 @@ class Retention:
     def _shrink(self, max_bytes: int, now_unix_nano: int) -> int:
         deleted = 0
         for _ in range(_MOST_ROUNDS):
+            # Otherwise the size is what it was, and more and more would go, until nothing is left.
+            if not self._is_room_given_back():
+                return deleted
             live_bytes = self._store.database.live_bytes()
             if live_bytes <= max_bytes or self._stopping.is_set():
                 return deleted
@@ -253,7 +257,15 @@ class Retention:
         self._store.database.mend()
         rows = self._store.delete(statement, values)
         self._writer.counts.expired += rows
+        if rows:
+            self._deleted_at = self._store.database.clean_checkpoints
         return rows
+
+    def _is_room_given_back(self) -> bool:
+        """Whether the size of the file counts nothing any more that has been deleted."""
+        if self._store.database.clean_checkpoints <= self._deleted_at:
+            self._use_room_again()
+        return self._store.database.clean_checkpoints > self._deleted_at
 
     def _use_room_again(self) -> None:
         self._writer.between_commits(self._writer.checkpoints.make).result()
