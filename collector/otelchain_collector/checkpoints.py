@@ -34,8 +34,8 @@ class Checkpoints:
         self._not_before = 0.0
 
     @property
-    def are_held(self) -> bool:
-        """Whether none is made."""
+    def is_copied(self) -> bool:
+        """Whether somebody copies the file."""
         return self._holds > 0
 
     def hold(self) -> None:
@@ -62,12 +62,12 @@ class Checkpoints:
         self._questions -= 1
 
     def make(self) -> None:
-        """Make one unless they are held.
+        """Make one unless they are held, for whatever reason.
 
         Raises:
             StoreUnavailableError: It did not work now; nothing is lost, the log stays.
         """
-        if not self.are_held:
+        if not (self._holds or self._questions):
             with self._watch.checkpointing():
                 self._database.checkpoint()
 
@@ -98,7 +98,7 @@ class Checkpoints:
 
     def _is_due(self, *, idle: bool) -> bool:
         log_bytes = self._database.wal_bytes()
-        if self.are_held:
+        if self.is_copied:
             return log_bytes >= HELD_WAL_BYTES
         if self._questions:
             return log_bytes >= QUESTION_WAL_BYTES

@@ -79,7 +79,7 @@ class _Snapshots:
 
     def _begin(self) -> int:
         """Return the size of the file, which no checkpoint changes from now on."""
-        if self._writer.checkpoints.are_held:
+        if self._writer.checkpoints.is_copied:
             raise StoreUnavailableError("another one is being sent")
         self._database.mend()
         self._database.checkpoint()
