@@ -123,10 +123,7 @@ class OpenDatabase:
         if self._is_open:
             return
         self._close_all()
-        try:
-            self._open()
-        except StoreError as error:
-            raise StoreUnavailableError(f"the database cannot be opened again: {error}") from error
+        self._open_again()
         self.reopened += 1
         _logger.warning("the database was opened again; everything that was acknowledged is in it")
 
@@ -156,23 +153,26 @@ class OpenDatabase:
         Raises:
             StoreUnavailableError: It did not work now; nothing is lost, the log stays.
         """
+        try:
+            self._move_log()
+            if self._is_renewal_due():
+                self._renew()
+        except duckdb.Error as error:
+            raise self.unavailable(error, "cannot checkpoint: ") from error
+
+    def _move_log(self) -> None:
         self.checkpoints += 1
         cursors = self._cursors
         is_clean = self.wal_bytes() > 0 and self._nobody_reads()
-        try:
-            self.writing.execute("CHECKPOINT")
-        except duckdb.Error as error:
-            raise self.unavailable(error, "cannot checkpoint: ") from error
+        self.writing.execute("CHECKPOINT")
         if is_clean and cursors == self._cursors:
             self.clean_checkpoints += 1
-        if self._is_renewal_due():
-            self._renew()
 
     def close(self) -> None:
         """Close the file, after a checkpoint unless that would take too long."""
         if self._is_open and self.wal_bytes() <= CLOSING_CHECKPOINT_WAL_BYTES:
-            with contextlib.suppress(StoreUnavailableError):
-                self.checkpoint()
+            with contextlib.suppress(duckdb.Error):
+                self._move_log()
         self.writing.close()
         with self._lock:
             self._is_open = False
@@ -287,12 +287,13 @@ class OpenDatabase:
                 return
             self._is_open = False
             self._close_connections()
-            try:
-                self._open()
-            except StoreError as error:  # The writer mends it before the next commit.
-                raise StoreUnavailableError(
-                    f"the database cannot be opened again: {error}"
-                ) from error
+            self._open_again()  # Or the writer mends it before the next commit.
+
+    def _open_again(self) -> None:
+        try:
+            self._open()
+        except StoreError as error:
+            raise StoreUnavailableError(f"the database cannot be opened again: {error}") from error
 
     def _nobody_reads(self) -> bool:
         with self._lock:
