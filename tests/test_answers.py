@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import otelchain_collector.answers as answers
-from otelchain_collector.answers import Answer, Column, QueryFailed, answer_query, answer_sql
+from otelchain_collector.answer import Answer, Column, QueryFailed
+from otelchain_collector.answers import answer_query, answer_sql
 from otelchain_collector.guard import check_sql, guard
 from otelchain_collector.store import Store
 from otelchain_queries import QueryError, parse
@@ -22,7 +23,7 @@ from stored_runs import make_store
 def _connection(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection of its own, and a cursor of a store: DuckDB parses differently in the two."""
     plain = request.param == "plain"
-    connection = duckdb.connect() if plain else Store.open(":memory:").cursor()
+    connection = duckdb.connect() if plain else Store.open(":memory:").database.cursor()
     connection.execute("CREATE TABLE t AS SELECT 1 AS a")
     yield connection
     connection.close()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otelchain.cli.condition import MAX_CHARS, ConditionError, parse_condition
-from otelchain_collector.answers import Answer, Column
+from otelchain_collector.answer import Answer, Column
 
 ANSWER = Answer(
     columns=(

@@ -12,7 +12,7 @@ from otelchain.cli.output import answer_text, remark, to_csv, to_json, to_jsonl,
 from otelchain.cli.printing import print_text
 from otelchain.reading.screen import unlimited
 from otelchain.reading.visible import escape_json, visible
-from otelchain_collector.answers import Answer, Column
+from otelchain_collector.answer import Answer, Column
 from stored_runs import asked, make_store
 from terminal import STYLES, on_terminal
 

@@ -18,7 +18,8 @@ from otelchain.reading.file_source import FileSource
 from otelchain.reading.opening import open_source
 from otelchain.reading.place import Place
 from otelchain.reading.source import Source
-from otelchain_collector.answers import Answer, QueryFailed, answer_query
+from otelchain_collector.answer import Answer, QueryFailed
+from otelchain_collector.answers import answer_query
 from otelchain_queries import Query, load, names
 
 every_query = pytest.mark.parametrize("query", [load(name) for name in names()], ids=names())

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from otelchain_collector.answers import Answer, answer_sql
+from otelchain_collector.answer import Answer
+from otelchain_collector.answers import answer_sql
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.memory_guard import Guarded, MemoryGuard
 from otelchain_collector.questions import (

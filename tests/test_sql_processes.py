@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 import otelchain_collector.checkpoints as checkpoints_module
-from otelchain_collector.answers import QueryFailed, as_arrow, as_json
+from otelchain_collector.answer import QueryFailed
+from otelchain_collector.answers import as_arrow, as_json
 from otelchain_collector.asked_sql import AskedSql
 from otelchain_collector.checkpoint_lease import CheckpointLeases
 from otelchain_collector.errors import StoreUnavailableError

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from otelchain_collector.answers import QueryFailed, too_late
+from otelchain_collector.answer import QueryFailed
+from otelchain_collector.answers import too_late
 from otelchain_collector.asked_sql import READY
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.questions import QuestionStoppedError

@@ -15,15 +15,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import otelchain_queries
-from otelchain_collector.answers import (
-    DEFAULT_MAX_ROWS,
+from otelchain_collector.answer import (
     DEFAULT_MAX_SECONDS,
-    MAX_ANSWER_BYTES,
     MAX_ROWS,
     Answer,
     ArrowAnswer,
-    Form,
     QueryFailed,
+)
+from otelchain_collector.answers import (
+    DEFAULT_MAX_ROWS,
+    MAX_ANSWER_BYTES,
+    Form,
     answer_query,
     as_arrow,
     as_json,

@@ -8,8 +8,8 @@ from typing import Final
 import duckdb
 
 from otelchain_collector.answer import QueryFailed
-from otelchain_collector.answers import casts_in, check_values
 from otelchain_collector.guard import check_tree, guard, one_line, syntax_tree
+from otelchain_collector.query_values import casts_in, check_values
 from otelchain_collector.schema import migrate
 from otelchain_queries import Query, QueryError, parse
 

@@ -16,12 +16,8 @@ from typing import IO, Any, Final, Literal, NamedTuple
 import duckdb
 import orjson
 
-from otelchain_collector.answers import (
-    QueryFailed,
-    as_arrow,
-    as_json,
-    refuse_large,
-)
+from otelchain_collector.answer import QueryFailed
+from otelchain_collector.answers import as_arrow, as_json, refuse_large
 from otelchain_collector.asked_sql import READY, AskedSql
 from otelchain_collector.guard import one_line
 from otelchain_collector.live_file import cursor_of, open_live

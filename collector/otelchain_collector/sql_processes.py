@@ -15,8 +15,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import duckdb
 import orjson
 
+from otelchain_collector.answer import QueryFailed
 from otelchain_collector.answering_process import AnsweringProcess, HadEndedError, Limits
-from otelchain_collector.answers import QueryFailed
 from otelchain_collector.asked_sql import AskedSql
 from otelchain_collector.checkpoint_lease import CheckpointLeases
 from otelchain_collector.errors import StoreUnavailableError

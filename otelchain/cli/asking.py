@@ -14,7 +14,7 @@ from otelchain.reading.visible import visible
 if TYPE_CHECKING:
     from otelchain.cli.showing import Drawing
     from otelchain.reading.source import Source
-    from otelchain_collector.answers import Answer, ArrowAnswer
+    from otelchain_collector.answer import Answer, ArrowAnswer
     from otelchain_queries import Query
 
 _DEFAULT_WATCH_SECONDS: Final = 2.0

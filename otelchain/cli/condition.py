@@ -22,7 +22,7 @@ from otelchain.cli.cells import is_number
 from otelchain.errors import OtelchainError
 
 if TYPE_CHECKING:
-    from otelchain_collector.answers import Answer
+    from otelchain_collector.answer import Answer
 
 #: Longest condition, in characters; it also bounds how deep parentheses can be.
 MAX_CHARS: Final = 500

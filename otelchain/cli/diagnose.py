@@ -18,7 +18,7 @@ from otelchain_queries import Query
 
 if TYPE_CHECKING:
     from otelchain.reading.source import Source
-    from otelchain_collector.answers import Answer
+    from otelchain_collector.answer import Answer
 
 _DEFAULT_SHOWN: Final = 3
 _COLUMNS: Final = (
@@ -109,7 +109,7 @@ def diagnose_command(
 def _answer(
     source: "Source", queries: list[Query], values: Mapping[str, str], each: int
 ) -> "Answer":
-    from otelchain_collector.answers import Answer, Column
+    from otelchain_collector.answer import Answer, Column
 
     asked = [query for query in queries if values.keys() <= _taken(query)]
     found = [finding for query in asked for finding in _ask(source, query, values, each)]
@@ -142,7 +142,7 @@ def _whole(source: "Source", trace_id: str) -> dict[str, str]:
 
 
 def _ask(source: "Source", query: Query, values: Mapping[str, str], each: int) -> list[Found]:
-    from otelchain_collector.answers import QueryFailed
+    from otelchain_collector.answer import QueryFailed
 
     try:
         rows = _rows(source.query(query, values))

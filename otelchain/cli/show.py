@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from otelchain.reading.run_line import Run
-    from otelchain_collector.answers import Answer
+    from otelchain_collector.answer import Answer
 
 
 @click.command("show")

@@ -12,7 +12,7 @@ from rich.text import Text
 from otelchain.cli.cells import is_number, plain
 from otelchain.reading.screen import drawn
 from otelchain.reading.visible import visible
-from otelchain_collector.answers import Answer, JSONValue
+from otelchain_collector.answer import Answer, JSONValue
 
 # Below this, a cut text says nothing: rows are then printed one value per line.
 _NARROWEST_TEXT: Final = 8

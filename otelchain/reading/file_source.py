@@ -13,7 +13,7 @@ from otelchain_collector.answer import DEFAULT_MAX_SECONDS
 if TYPE_CHECKING:
     import duckdb
 
-    from otelchain_collector.answers import Answer, ArrowAnswer
+    from otelchain_collector.answer import Answer, ArrowAnswer
     from otelchain_collector.discovery import Discovery
     from otelchain_queries import Query
 

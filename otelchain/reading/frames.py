@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 import pyarrow as pa
 
-from otelchain_collector.answers import ArrowAnswer
+from otelchain_collector.answer import ArrowAnswer
 from otelchain_collector.json_values import json_values
 
 #: Columns that hold JSON as text, decoded on request.

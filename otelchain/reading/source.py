@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from otelchain.errors import OtelchainError
 
 if TYPE_CHECKING:
-    from otelchain_collector.answers import Answer, ArrowAnswer
+    from otelchain_collector.answer import Answer, ArrowAnswer
     from otelchain_queries import Query
 
 NO_ANSWER: Final = "no answer in time"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from otelchain_collector.answers import Answer, Column, JSONValue
+from otelchain_collector.answer import Answer, Column, JSONValue
 from otelchain_collector.redaction.stored import Change, StoredColumn, rules_of
 
 MAX_SPAN_IDS = 10

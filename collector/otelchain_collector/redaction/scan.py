@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from otelchain_collector.answers import Answer, QueryFailed
+from otelchain_collector.answer import Answer, QueryFailed
 from otelchain_collector.redaction.report import Report
 from otelchain_collector.redaction.stored import StoredColumn, StoredRedaction, holds_content
 
