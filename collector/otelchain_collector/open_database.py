@@ -39,7 +39,7 @@ _READERS_SECONDS: Final = 5.0
 # that it does not count; the next checkpoints take 0.06 ms longer each. When its memory is full, a
 # block goes out for each that comes, and each time what is free is given back to the system, with
 # all threads stopped: 5 page faults a span instead of 1, 88 µs of CPU instead of 56. All of that is
-# gone when the file is opened again, which takes 30 to 100 ms (3.4 GB in 800 row groups: 30).
+# gone when the file is opened again: 60 to 125 ms at full load (3.4 GB in 800 row groups: 30 ms).
 _RENEWAL_CHECKPOINTS: Final = 32
 _RENEWAL_SHARE_OF_MEMORY: Final = 4
 
