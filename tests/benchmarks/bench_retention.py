@@ -21,6 +21,7 @@ from bench_collector import SPANS, encode
 
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.retention import Retention
+from otelchain_collector.retention_clock import RetentionClock
 from otelchain_collector.retention_rules import RetentionRules
 from otelchain_collector.span_columns import decode_columns
 from otelchain_collector.store import Store
@@ -39,9 +40,9 @@ def commit_next(writer: Writer, bodies: Iterator[bytes], now: int) -> float:
     return (time.perf_counter() - begin) * 1e3
 
 
-def while_it_looks(retention: Retention, now: int, commit: Callable[[], float]) -> list[float]:
+def while_it_looks(retention: Retention, commit: Callable[[], float]) -> list[float]:
     """Commit as long as the retention is at work; return the milliseconds of each commit."""
-    looking = threading.Thread(target=retention.look, args=[now])
+    looking = threading.Thread(target=retention.look)
     looking.start()
     found = []
     while looking.is_alive() and len(found) < _BESIDE:
@@ -71,14 +72,20 @@ def main() -> None:
         store = Store.open(Path(folder) / "t.duckdb")
         writer = Writer(store)
         writer.start()
-        retention = Retention(writer, store, RetentionRules(options.keep * _DAY_SECONDS))
-        start = time.time_ns()
+        now = start = time.time_ns()
+        # Both clocks show the day at hand.
+        retention = Retention(
+            writer,
+            store,
+            RetentionRules(options.keep * _DAY_SECONDS),
+            RetentionClock(lambda: now, lambda: now / 1e9),
+        )
         for day in range(options.days):
             now = start + day * _DAY_SECONDS * 10**9
             bodies = iter(encode(options.spans // SPANS + _BESIDE))
             commit = partial(commit_next, writer, bodies, now)
             usual += [commit() for _ in range(options.spans // SPANS)]
-            beside += while_it_looks(retention, now, commit)
+            beside += while_it_looks(retention, commit)
             if day % 5 == 4:
                 file, live = (
                     store.database.file_bytes() / 2**20,
