@@ -2,6 +2,9 @@
 
 import json
 import os
+import random
+import shutil
+import struct
 import subprocess
 import sys
 import urllib.request
@@ -13,9 +16,12 @@ import pytest
 
 from collector_process import RunningCollector
 from otelchain_collector import wal
+from otelchain_collector.database import connect, why_not_opened
+from otelchain_collector.decode import decode
 from otelchain_collector.errors import StoreError
 from otelchain_collector.salvage import log_of, logs_laid_aside, open_salvaged
 from otelchain_collector.store import Store
+from otlp_requests import START, request, span, text
 
 # Five transactions of twenty rows after a checkpoint, as a killed process leaves them.
 WRITE = """
@@ -34,6 +40,101 @@ for _ in range(5):
     add()
 os.kill(os.getpid(), 9)
 """
+
+
+# Open it in a process that may not write further than so into any file.
+OPEN_WITH_LITTLE = """
+import resource, sys
+from pathlib import Path
+from otelchain_collector.errors import StoreError
+from otelchain_collector.store import Store
+resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, 256 * 1024))
+try:
+    Store.open(Path(sys.argv[1]), memory_limit_bytes=4 * 1024 * 1024)
+except StoreError as error:
+    print(error)
+"""
+
+REPLAYING = 'Failure while replaying WAL file "t.duckdb.wal": '
+# What DuckDB 1.5 and 2.0 say, and what a word of the remedy is.
+NOT_THE_LOG = [
+    (
+        duckdb.OutOfMemoryException,
+        "Out of Memory Error: {}could not allocate block of size 256.0 KiB",
+        "--memory-limit-bytes",
+    ),
+    (
+        duckdb.OutOfMemoryException,
+        (
+            "Out of Memory Error: {}failed to offload data block of size 256.0 KiB (2.0 GiB/2.0 "
+            "GiB used). This limit was set by the 'max_temp_directory_size' setting"
+        ),
+        "room on the disk",
+    ),
+    (
+        duckdb.TransactionException,
+        "TransactionContext Error: {}Failed to commit: failed to pin block of size 256.0 KiB",
+        "--memory-limit-bytes",
+    ),
+    (
+        duckdb.TransactionException,
+        (
+            'TransactionContext Error: {}Failed to commit: Cannot open file "t.duckdb.tmp/d": '
+            "Too many open files"
+        ),
+        "start the collector again",
+    ),
+    *(
+        (duckdb.IOException, f'IO Error: {{}}Could not write file "d-0.tmp": {said}', remedy)
+        for said, remedy in (
+            ("File too large", "room on the disk"),
+            ("Disk quota exceeded", "room on the disk"),
+            ("No space left on device", "room on the disk"),
+            ("Input/output error", "start the collector again"),
+            ("Read-only file system", "may write there"),
+            ("Permission denied", "may write there"),
+        )
+    ),
+    (
+        duckdb.IOException,
+        (
+            "IO Error: {}Failed to read WAL of version 4 - can only read version 1, 2 and 3 "
+            "(encrypted)"
+        ),
+        "pip install -U duckdb",
+    ),
+    (duckdb.InternalException, "INTERNAL Error: {}something new", "move the log away"),
+]
+THE_LOG = [
+    (duckdb.SerializationException, "Serialization Error: {}not enough data in file"),
+    (duckdb.CatalogException, "Catalog Error: {}Table with name spans does not exist!"),
+    (duckdb.BinderException, 'Binder Error: {}Catalog "" does not exist!'),
+    (duckdb.ConstraintException, "Constraint Error: {}Duplicate key"),
+    (duckdb.TransactionException, "TransactionContext Error: {}Conflict on tuple deletion!"),
+    (duckdb.InternalException, "INTERNAL Error: {}Invalid WAL entry type!"),
+    (
+        duckdb.InternalException,
+        (
+            "INTERNAL Error: {}Calling DatabaseManager::GetDefaultDatabase with no default "
+            "database set"
+        ),
+    ),
+    (duckdb.IOException, "IO Error: {}WAL does not match database file."),
+    (
+        duckdb.IOException,
+        (
+            "IO Error: {}This WAL was created for this database file, but the WAL checkpoint "
+            "iteration does not match the database file."
+        ),
+    ),
+    (
+        duckdb.IOException,
+        (
+            "IO Error: {}Corrupt WAL file: entry at byte position 1 computed checksum 2 does not "
+            "match stored checksum 3"
+        ),
+    ),
+]
 
 
 @pytest.fixture(name="killed", scope="module")
@@ -228,10 +329,154 @@ def test_a_log_without_which_it_cannot_be_opened_either_is_put_back(
     database: Path, killed: tuple[bytes, bytes]
 ) -> None:
     def fail() -> None:
-        raise duckdb.IOException("IO Error: Failure while replaying WAL file: no such table")
+        raise duckdb.CatalogException(f"Catalog Error: {REPLAYING}no such table")
 
-    with pytest.raises(duckdb.IOException, match="no such table"):
+    with pytest.raises(duckdb.CatalogException, match="no such table"):
         open_salvaged(database, fail)
 
     assert log_of(database).read_bytes() == killed[1]
     assert logs_laid_aside(database) == []
+
+
+@pytest.mark.parametrize(("kind", "said", "remedy"), NOT_THE_LOG)
+def test_a_whole_log_stays_when_it_cannot_be_replayed_now(
+    kind: type[duckdb.Error],
+    said: str,
+    remedy: str,
+    database: Path,
+    killed: tuple[bytes, bytes],
+) -> None:
+    message, opened = said.format(REPLAYING), []
+
+    def fail_with_the_log() -> int:
+        opened.append(log_of(database).exists())
+        if opened[-1]:
+            raise kind(message)
+        return 1
+
+    with pytest.raises(kind):
+        open_salvaged(database, fail_with_the_log)
+
+    assert opened == [True]
+    assert log_of(database).read_bytes() == killed[1]
+    told = why_not_opened(database, message)
+    assert remedy in told
+    assert str(log_of(database)) in told
+    assert message in told
+
+
+@pytest.mark.parametrize(("kind", "said"), THE_LOG)
+def test_a_log_that_can_never_be_replayed_is_laid_aside(
+    kind: type[duckdb.Error], said: str, database: Path, killed: tuple[bytes, bytes]
+) -> None:
+    def fail_with_the_log() -> int:
+        if log_of(database).exists():
+            raise kind(said.format(REPLAYING))
+        return 1
+
+    _, losses = open_salvaged(database, fail_with_the_log)
+
+    assert [(loss.reason, loss.lost_bytes) for loss in losses] == [("refused", len(killed[1]))]
+    assert [log.read_bytes() for log in logs_laid_aside(database)] == [killed[1]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits for one process")
+def test_what_was_acknowledged_is_there_when_the_next_start_has_room(tmp_path: Path) -> None:
+    database = tmp_path / "t.duckdb"
+    chance = random.Random(1)
+    store = Store.open(tmp_path / "written.duckdb")
+    for _ in range(10):
+        spans = [span(attributes=[text("k", chance.randbytes(10_000).hex())]) for _ in range(40)]
+        store.insert(decode(request(*spans), START).rows)
+    shutil.copy(tmp_path / "written.duckdb", database)
+    shutil.copy(log_of(tmp_path / "written.duckdb"), log_of(database))
+    store.close()
+    path = os.pathsep.join(sys.path)
+
+    with_little = subprocess.run(
+        [sys.executable, "-c", OPEN_WITH_LITTLE, str(database)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+
+    assert "room on the disk" in with_little.stdout, with_little.stderr
+    assert logs_laid_aside(database) == []
+    store = Store.open(database)
+    assert (spans_of(store), store.database.log_losses) == (400, [])
+    store.close()
+
+
+def test_a_loss_is_noted_by_the_next_start_when_a_kill_came_before_the_note(
+    database: Path, killed: tuple[bytes, bytes]
+) -> None:
+    flip(log_of(database), len(killed[1]) // 2)
+    # As far as it comes before `Store` notes it.
+    connection, [loss] = connect(database, 1 << 28, 0)
+    connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+    connection.close()
+
+    for _ in range(2):  # Once, however often it is opened.
+        store = Store.open(database)
+        with store.database.cursor() as cursor:
+            [(found, *noted)] = cursor.execute("SELECT * FROM wal_losses").fetchall()
+        assert noted == list(loss)[1:]
+        assert 0 <= loss.found_time_unix_nano - found < 2 * 10**9  # The name has whole seconds.
+        store.close()
+
+
+def test_of_a_whole_log_that_was_laid_aside_everything_is_noted(
+    database: Path, killed: tuple[bytes, bytes]
+) -> None:
+    aside = log_of(database).with_name("t.duckdb.wal.damaged-20991231T235959Z")
+    log_of(database).rename(aside)
+
+    store = Store.open(database)
+
+    # A second before 2100.
+    loss = (4102444799 * 10**9, "refused", len(killed[1]), 0, str(aside))
+    assert [tuple(each) for each in store.database.log_losses] == [loss]
+    store.close()
+
+
+def test_a_copy_that_a_killed_process_made_before_it_cut_the_log_is_the_only_one(
+    database: Path, killed: tuple[bytes, bytes]
+) -> None:
+    flip(log_of(database), len(killed[1]) // 2)
+    aside = log_of(database).with_name("t.duckdb.wal.damaged-20991231T235959Z")
+    shutil.copy(log_of(database), aside)
+
+    store = Store.open(database)
+
+    assert logs_laid_aside(database) == [aside]
+    assert [loss.file for loss in store.database.log_losses] == [str(aside)]
+    store.close()
+
+
+def test_a_new_database_has_lost_nothing_of_an_older_one_of_its_name(
+    database: Path, killed: tuple[bytes, bytes]
+) -> None:
+    log_of(database).rename(f"{log_of(database)}.damaged-20260102T030405Z")
+    database.unlink()
+
+    store = Store.open(database)
+
+    assert store.database.log_losses == []
+    store.close()
+    store = Store.open(database)
+    assert store.database.log_losses == []
+    store.close()
+
+
+def test_a_length_that_leads_beyond_the_end_is_damage_when_transactions_follow_it(
+    database: Path, killed: tuple[bytes, bytes]
+) -> None:
+    # The first frame of a transaction in the middle: 2 MiB longer, as a torn one might be.
+    log = killed[1]
+    flush = struct.pack("<Q", 5)
+    middle = log.index(flush, len(log) // 2) + 16 + 5
+    flip(log_of(database), middle + 2, 0x20)
+
+    state = wal.examine(log_of(database))
+
+    assert (state.fault, state.whole_bytes) == ("damaged", middle)

@@ -4,6 +4,7 @@ import threading
 import time
 from concurrent.futures import Future, wait
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -14,7 +15,8 @@ from otelchain_collector.decode import Decoded, decode
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.span_columns import decode_columns
-from otelchain_collector.store import Store
+from otelchain_collector.span_table import Spans
+from otelchain_collector.store import Inserted, Store
 from otelchain_collector.writer import Outcome, Writer
 from otlp_requests import START, body, request, span
 
@@ -343,3 +345,65 @@ def test_tables_and_rows_of_one_batch_are_stored_and_refused_each_for_itself(sto
     assert [outcome.rejected for outcome in outcomes] == [0, 1, 0]
     assert len(stored(store)) == 5
     assert bad.span_id not in stored(store)
+
+
+def test_a_commit_that_only_a_checkpoint_cures_succeeds_while_senders_go_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert, checkpoint, is_full = store.insert, store.database.checkpoint, True
+
+    def fails_while_memory_is_full(rows: Spans, **options: Any) -> Inserted:
+        if is_full:
+            raise StoreUnavailableError("failed to pin block of size 256.0 KiB")
+        return insert(rows, **options)
+
+    def gives_room() -> None:
+        nonlocal is_full
+        checkpoint()
+        is_full = False
+
+    store.insert(some_spans(1).rows)  # So that something is in the log.
+    monkeypatch.setattr(store, "insert", fails_while_memory_is_full)
+    monkeypatch.setattr(store.database, "checkpoint", gives_room)
+    writer = Writer(store)
+    refused, taken = (submit(writer, some_spans(1)) for _ in range(2))
+    # One request to a batch, and no idle moment between them.
+    monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 1)
+
+    writer.start()
+
+    with pytest.raises(StoreUnavailableError):
+        refused.result(10)
+    assert taken.result(10) == Outcome()
+    writer.close()
+    assert writer.failure is None
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_checkpoint_that_cures_nothing_does_not_follow_every_commit_that_fails(
+    store: Store, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    checkpoint, checkpoints = store.database.checkpoint, 0
+
+    def fail(*_: Any, **__: Any) -> Inserted:
+        raise StoreUnavailableError("no space left on device")
+
+    def counted() -> None:
+        nonlocal checkpoints
+        checkpoints += 1
+        if fails:
+            raise StoreUnavailableError("cannot checkpoint: no space left on device")
+        checkpoint()
+
+    store.insert(some_spans(1).rows)
+    monkeypatch.setattr(store, "insert", fail)
+    monkeypatch.setattr(store.database, "checkpoint", counted)
+    monkeypatch.setattr("otelchain_collector.writer.MAX_BATCH_RECORDS", 1)
+    writer = Writer(store)
+    submitted = [submit(writer, some_spans(1)) for _ in range(20)]
+
+    writer.start()
+    writer.close()
+
+    assert all(isinstance(each.exception(10), StoreUnavailableError) for each in submitted)
+    assert checkpoints == 1

@@ -85,6 +85,21 @@ class Checkpoints:
             self.try_now()
         return due
 
+    def try_again(self, *, idle: bool) -> bool:
+        """Make one after a commit that failed, which it may cure; returns whether one was made.
+
+        Args:
+            idle: Nobody waits for the end of it. Otherwise one is made when something is in the
+                log, so that a commit that goes on failing is not followed by one each time.
+
+        Raises:
+            StoreUnavailableError: As for `make`.
+        """
+        due = idle or (time.monotonic() >= self._not_before and self._database.wal_bytes() > 0)
+        if due:
+            self.try_now()
+        return due
+
     def try_now(self) -> None:
         """Make one whatever there is, since the one before it, or a commit, has failed.
 

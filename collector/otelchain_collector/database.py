@@ -13,7 +13,8 @@ import duckdb
 
 from otelchain_collector import discovery
 from otelchain_collector.errors import SchemaTooNewError, StoreError
-from otelchain_collector.salvage import LogLoss, open_salvaged
+from otelchain_collector.replay import is_replay, why_not_replayed
+from otelchain_collector.salvage import LogLoss, damage_of_log, log_of, open_salvaged
 from otelchain_collector.schema import LATEST_VERSION, too_new, version_of
 
 # A file in this format is read by DuckDB 1.5 and 2.x; 2.0's own default is not read by 1.x.
@@ -101,15 +102,22 @@ def attached(database: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConn
     """Open a database of ours as ``source``, the current one, beside which others can be attached.
 
     Raises:
-        StoreError: It is not there, in use, or not one that this version can read.
+        StoreError: It is not there, in use, or not one that this version can read; or its log is
+            damaged, which only `connect` salvages and tells.
     """
     if not database.is_file():
         raise StoreError(f"there is no database {str(database)!r}; name another with --database")
     with duckdb.connect(":memory:", config=_config(DEFAULT_MEMORY_LIMIT_BYTES)) as connection:
-        try:
+
+        def attach() -> None:
+            damage = damage_of_log(database)
+            if damage is not None:
+                raise StoreError(f"{database} was not opened: {damage.what}; {damage.remedy}")
             mode = "READ_ONLY" if read_only else "READ_WRITE"
-            attach = f"ATTACH '{quoted(database)}' AS source ({mode})"
-            _patiently(database, PATIENCE_SECONDS, lambda: connection.execute(attach))
+            connection.execute(f"ATTACH '{quoted(database)}' AS source ({mode})")
+
+        try:
+            _patiently(database, PATIENCE_SECONDS, attach)
             connection.execute("USE source")
             version = version_of(connection)
         except duckdb.Error as error:
@@ -175,6 +183,8 @@ def why_not_opened(database: Path | None, message: str) -> str:
             f"{database} is damaged ({message}); nothing was changed: move it and what stands "
             "beside it away, or put a snapshot in its place"
         )
+    if database is not None and is_replay(message):
+        return why_not_replayed(database, log_of(database), message)
     return f"cannot open {database}: {message}"
 
 

@@ -52,8 +52,9 @@ _LIVE_BYTES: Final = "SELECT (used_blocks * block_size)::BIGINT FROM pragma_data
 
 _logger = logging.getLogger(__name__)
 
-#: Makes a newly opened database ready: gets its connection and what its log has lost.
-Prepare = Callable[[duckdb.DuckDBPyConnection, list[LogLoss]], None]
+#: Makes a newly opened database ready: gets its connection and what its log has lost; returns that
+#: and what logs have lost that nobody has noted yet.
+Prepare = Callable[[duckdb.DuckDBPyConnection, list[LogLoss]], list[LogLoss]]
 
 
 class FileState(NamedTuple):
@@ -255,7 +256,7 @@ class OpenDatabase:
         self.checkpoints += 1
         connection, losses = connect(self._path, self._memory_limit_bytes, patience_seconds)
         try:
-            self._prepare(connection, losses)
+            losses = self._prepare(connection, losses)
             # close() decides itself, because it has to be quick.
             connection.execute("PRAGMA disable_checkpoint_on_shutdown")
             # Questions of users are answered in this process.

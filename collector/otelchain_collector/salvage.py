@@ -4,20 +4,24 @@ Nothing is deleted. A copy of the log as it was found stays beside the database,
 ``NAME.wal.damaged-TIME``, until somebody removes it.
 """
 
+import filecmp
 import logging
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from glob import escape
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import duckdb
 
 from otelchain_collector import wal
+from otelchain_collector.drafts import draft_of
 from otelchain_collector.errors import StoreError
 from otelchain_collector.real_path import real_path
+from otelchain_collector.replay import is_fault_of_log
 
 try:
     import fcntl
@@ -25,12 +29,6 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Opened = TypeVar("Opened")
-
-# Before it, DuckDB writes the kind of file whose replay failed.
-_REPLAYING: Final = "replaying WAL"
-# Trouble that passes, or that the log is not to blame for.
-_NOT_THE_LOG: Final = ("out of memory", "failed to allocate", "no space left", "permission denied")
-_A_BLOCK: Final = "in block"
 
 _logger = logging.getLogger(__name__)
 
@@ -54,6 +52,18 @@ class LogLoss(NamedTuple):
     file: str | None
 
 
+class LogDamage(NamedTuple):
+    """A damaged log that nobody has laid aside.
+
+    Attributes:
+        what: What is damaged.
+        remedy: What to do.
+    """
+
+    what: str
+    remedy: str
+
+
 def log_of(database: Path) -> Path:
     """Return the path of the write-ahead log; it need not exist."""
     database = real_path(database)
@@ -64,7 +74,7 @@ def logs_laid_aside(database: Path) -> list[Path]:
     """Return the copies of damaged logs beside a database, oldest first."""
     # Beside the link is where older versions have put them.
     places = dict.fromkeys((database.absolute(), real_path(database).absolute()))
-    found = (place.parent.glob(f"{place.name}.wal.damaged-*") for place in places)
+    found = (place.parent.glob(f"{escape(place.name)}.wal.damaged-*") for place in places)
     return [log for logs in found for log in sorted(logs)]
 
 
@@ -76,7 +86,8 @@ def open_salvaged(database: Path, connect: Callable[[], Opened]) -> tuple[Opened
         connect: Opens it; raises duckdb.Error.
 
     Raises:
-        duckdb.Error: It cannot be opened, also without its log; the log is as it was.
+        duckdb.Error: It cannot be opened, also without its log, or its log cannot be replayed now
+            for a reason outside of it; the log is as it was.
         StoreError: There is no room for the copy of the log.
     """
     losses = _salvage(database)
@@ -84,9 +95,34 @@ def open_salvaged(database: Path, connect: Callable[[], Opened]) -> tuple[Opened
         return connect(), losses
     except duckdb.Error as error:
         log = log_of(database)
-        if not (log.exists() and _is_fault_of_log(str(error))):
+        if not (log.exists() and is_fault_of_log(error)):
             raise
-        return _open_without(database, connect, error)
+        connection, refused = _open_without(database, connect, error)
+        return connection, [*losses, *refused]
+
+
+def damage_of_log(database: Path) -> LogDamage | None:
+    """Return the damage of the log of a database that nobody writes to; a torn log has none.
+
+    For whoever opens the file without `open_salvaged`: DuckDB takes a damaged length for the end of
+    the log, and what follows would be missing without a word.
+    """
+    log = log_of(database)
+    try:
+        if wal.examine(log).fault != "damaged":
+            return None
+        with _locked(database, shared=True) as is_ours:
+            state = wal.examine(log)
+            if not is_ours or state.fault != "damaged":  # Somebody is writing it right now.
+                return None
+    except OSError:  # DuckDB will say it better.
+        return None
+    return LogDamage(
+        f"the write-ahead log {log} is damaged: {state.lost_bytes} of its {state.total_bytes} "
+        "bytes cannot be read",
+        f"start 'otelchain collector --database {database}' once: it lays the log aside, keeps "
+        "what is whole and notes the loss",
+    )
 
 
 def _salvage(database: Path) -> list[LogLoss]:
@@ -117,13 +153,9 @@ def _salvage(database: Path) -> list[LogLoss]:
 
 def _cut(log: Path, state: wal.LogState) -> LogLoss:
     """Lay a copy aside and cut off what follows the last whole transaction."""
-    aside = _aside(log)
     try:
-        shutil.copy2(log, aside)
-        with aside.open("rb+") as copy:
-            os.fsync(copy.fileno())
+        aside = _copy(log)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise StoreError(
             f"the write-ahead log {log} is damaged, and there is no room for a copy of it beside "
             f"it: {error.strerror}"
@@ -139,6 +171,23 @@ def _cut(log: Path, state: wal.LogState) -> LogLoss:
         aside,
     )
     return _loss("damaged", state, aside)
+
+
+def _copy(log: Path) -> Path:
+    """Return a copy of a log, whole on the disk; one that a killed process has left is taken."""
+    for aside in sorted(log.parent.glob(f"{escape(log.name)}.damaged-*")):
+        if filecmp.cmp(log, aside, shallow=False):
+            return aside
+    draft, aside = draft_of(log), _aside(log)
+    try:
+        shutil.copy2(log, draft)
+        with draft.open("rb+") as copy:
+            os.fsync(copy.fileno())
+        draft.rename(aside)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return aside
 
 
 def _open_without(
@@ -165,15 +214,6 @@ def _open_without(
     return connection, [_loss("refused", state, aside)]
 
 
-def _is_fault_of_log(said: str) -> bool:
-    said = said.lower()
-    return (
-        _REPLAYING.lower() in said
-        and _A_BLOCK not in said
-        and not any(trouble in said for trouble in _NOT_THE_LOG)
-    )
-
-
 def _loss(reason: str, state: wal.LogState, aside: Path | None) -> LogLoss:
     lost = state.total_bytes - state.whole_bytes
     file = None if aside is None else str(aside.absolute())
@@ -191,15 +231,21 @@ def _aside(log: Path) -> Path:
 
 
 @contextmanager
-def _locked(database: Path) -> Iterator[bool]:
-    """Hold DuckDB's own lock on a file; False when another process does."""
+def _locked(database: Path, *, shared: bool = False) -> Iterator[bool]:
+    """Hold DuckDB's own lock on a file; False when another process does.
+
+    Args:
+        database: The file.
+        shared: As a reader's, beside which others may read.
+    """
     if fcntl is None:
         yield True
         return
     with ExitStack() as closing:
         try:
-            file = closing.enter_context(database.open("r+b"))
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file = closing.enter_context(database.open("rb" if shared else "r+b"))
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.lockf(file, kind | fcntl.LOCK_NB)
         except OSError:
             yield False
             return

@@ -51,6 +51,14 @@ def version_of(connection: duckdb.DuckDBPyConnection) -> int:
     return int(version)
 
 
+def created_time(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return when a database got its first tables, in nanoseconds since the epoch."""
+    [(created,)] = connection.execute(
+        "SELECT min(applied_time_unix_nano) FROM schema_migrations"
+    ).fetchall()
+    return int(created)
+
+
 def create(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     """Make empty tables of a version in a new database; their history is empty too."""
     connection.execute(_CREATE_HISTORY)

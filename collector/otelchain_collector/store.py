@@ -15,13 +15,14 @@ from otelchain_collector.arrow_tables import ROW_FAULTS, arrow_schema, arrow_tab
 from otelchain_collector.database import DEFAULT_MEMORY_LIMIT_BYTES
 from otelchain_collector.errors import DamagedFileError, RowsRefusedError
 from otelchain_collector.identified import IdentifiedRecords, Range
+from otelchain_collector.laid_aside import losses_not_noted
 from otelchain_collector.open_database import OpenDatabase
 from otelchain_collector.pending import PendingSpans
 from otelchain_collector.real_path import real_path
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import LogRow, MetricPointRow, RejectedRecord
 from otelchain_collector.salvage import LogLoss
-from otelchain_collector.schema import migrate
+from otelchain_collector.schema import created_time, migrate
 from otelchain_collector.span_table import SPAN_SCHEMA, Spans, pc
 
 # Spans of the last few seconds, about 15 MB: a resend usually comes that soon.
@@ -45,6 +46,7 @@ ANTI JOIN (
 _NOWHERE: Final = (2**63 - 1, -1)
 _INSERT_REJECTED = "INSERT INTO rejected_records BY NAME SELECT * FROM batch"
 _INSERT_LOSS = "INSERT INTO wal_losses VALUES ($1, $2, $3, $4, $5)"
+_NOTED_LOGS = "SELECT file FROM wal_losses WHERE file IS NOT NULL"
 
 
 class Inserted(NamedTuple):
@@ -66,6 +68,7 @@ class Store:
     def __init__(self, path: Path | None, memory_limit_bytes: int) -> None:
         self.damage: str | None = None
         self.rules_version = rules.RULES_VERSION
+        self._path = path
         self.database = OpenDatabase(path, memory_limit_bytes, self._prepare)
 
     @classmethod
@@ -92,9 +95,12 @@ class Store:
         """Close the file, after a checkpoint unless that would take too long."""
         self.database.close()
 
-    def _prepare(self, connection: duckdb.DuckDBPyConnection, losses: list[LogLoss]) -> None:
+    def _prepare(
+        self, connection: duckdb.DuckDBPyConnection, losses: list[LogLoss]
+    ) -> list[LogLoss]:
         migrate(connection)
         self.rules_version = rules.agree(connection)
+        losses = [*losses, *self._not_noted(connection, losses)]
         for loss in losses:
             connection.execute(_INSERT_LOSS, list(loss))
         # What was stored before the file was opened again may not be there any more.
@@ -107,6 +113,17 @@ class Store:
         self._point_columns = arrow_schema(connection, "metric_points", MetricPointRow._fields)
         self._logs = IdentifiedRecords("logs", "record_time_unix_nano")
         self._points = IdentifiedRecords("metric_points", "time_unix_nano")
+        return losses
+
+    def _not_noted(
+        self, connection: duckdb.DuckDBPyConnection, losses: list[LogLoss]
+    ) -> list[LogLoss]:
+        """Return what was lost when a process was killed before it could note it here."""
+        if self._path is None:
+            return []
+        noted = [file for (file,) in connection.execute(_NOTED_LOGS).fetchall()]
+        noted.extend(loss.file for loss in losses if loss.file)
+        return losses_not_noted(self._path, noted, created_time(connection))
 
     def insert(self, rows: Spans, findings: Sequence[Finding] = ()) -> Inserted:
         """Commit spans; those that are stored already are left out, and none is pending any more.

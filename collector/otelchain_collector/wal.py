@@ -85,7 +85,8 @@ def _examine(content: Any) -> LogState:
             whole = end
     if end == total:
         return LogState(total, whole, "torn" if whole < total else "")
-    return LogState(total, whole, "torn" if _is_cut(content, end) else "damaged")
+    is_torn = _is_cut(content, end) and content.find(_FLUSH_FRAME, end) < 0
+    return LogState(total, whole, "torn" if is_torn else "damaged")
 
 
 def _frames(content: Any, position: int) -> Iterator[tuple[int, bool]]:
@@ -123,3 +124,8 @@ def _of_rest(rest: bytes) -> int:
     value = (value ^ int.from_bytes(rest, "little")) * _MURMUR & _MASK
     value = (value ^ value >> 47) * _MURMUR & _MASK
     return value ^ value >> 47
+
+
+# With its checksum. Where a log is torn none follows: then it is a length with a wrong bit in it
+# that seems to reach beyond the end, and the transactions after it were acknowledged.
+_FLUSH_FRAME: Final = _FRAME.pack(len(_FLUSH), _checksum(_FLUSH, 0, len(_FLUSH))) + _FLUSH

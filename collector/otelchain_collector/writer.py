@@ -154,9 +154,9 @@ class Writer:
             self._store.database.mend()
             if self._failure is None:
                 self.checkpoints.make_if_due(idle=idle)
-            # Nobody may come any more who would find out that the trouble has passed.
-            elif idle:
-                self.checkpoints.try_now()
+            # Also while senders come: memory that is full of rows stays full until it is made.
+            elif self.checkpoints.try_again(idle=idle) and idle:
+                # Nobody may come any more who would find out that the trouble has passed.
                 self._failure = None
         except StoreUnavailableError as error:
             _logger.warning("%s", error)

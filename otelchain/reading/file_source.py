@@ -1,11 +1,12 @@
 """Answers from a database file, open only while it answers, or for one command (`held`)."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from otelchain.reading.source import NO_ANSWER, Source, SourceError
 from otelchain_collector.answer import DEFAULT_MAX_SECONDS
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from otelchain_queries import Query
 
 AnyAnswer = TypeVar("AnyAnswer", "Answer", "ArrowAnswer")
+
+_logger = logging.getLogger(__name__)
+# What was warned of already: a file is opened for each question.
+_warned: Final[set[str]] = set()
 
 
 class FileSource:
@@ -129,11 +134,21 @@ class FileSource:
     def _connect(self) -> "duckdb.DuckDBPyConnection":
         import duckdb
 
+        from otelchain_collector.salvage import damage_of_log
+
         self.check()
+        damage = damage_of_log(self._database)
         try:
             connection = duckdb.connect(str(self._database), read_only=True)
         except duckdb.Error as error:
+            if damage is not None:
+                raise SourceError(f"{damage.what}; {damage.remedy}") from error
             raise SourceError(self._not_opened(str(error))) from error
+        if damage is not None and damage.what not in _warned:
+            _warned.add(damage.what)
+            _logger.warning(
+                "%s, and their spans are missing from the answers; %s", damage.what, damage.remedy
+            )
         try:
             _check_schema(connection, self._database)
         except BaseException:

@@ -19,7 +19,7 @@ from otelchain_collector.answer import QueryFailed
 from otelchain_collector.drafts import abandoned
 from otelchain_collector.real_path import real_path
 from otelchain_collector.rules import OLDEST, older
-from otelchain_collector.salvage import logs_laid_aside
+from otelchain_collector.salvage import damage_of_log, logs_laid_aside
 from otelchain_collector.schema import LATEST_VERSION
 
 _VERSION: Final = "SELECT max(version), (SELECT count(*) FROM spans) FROM schema_migrations"
@@ -65,6 +65,9 @@ def _file(place: Place) -> Iterator[Finding]:
 
 
 def _damage(database: Path) -> Iterator[Finding]:
+    damage = damage_of_log(database)
+    if damage is not None:
+        yield Finding("file", "error", damage.what, damage.remedy)
     for aside in logs_laid_aside(database):
         yield Finding(
             "file",
