@@ -7,7 +7,8 @@ refused at its first piece, and its client stops sending it.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec
+from functools import partial
+from typing import Any, Final
 
 from h2.errors import ErrorCodes
 from h2.events import (
@@ -44,8 +45,6 @@ _IDLE_SECONDS: Final = 15 * 60.0
 _AGE_SECONDS: Final = 60 * 60.0
 
 _logger = logging.getLogger(__name__)
-
-_Arguments = ParamSpec("_Arguments")
 
 
 class GrpcConnection(asyncio.Protocol):
@@ -107,7 +106,7 @@ class GrpcConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle what has come."""
-        self._safely(self._receive, data)
+        self._safely(partial(self._receive, data))
 
     def pause_writing(self) -> None:
         """Start the clock for a client that does not read, and read no more from it."""
@@ -196,7 +195,7 @@ class GrpcConnection(asyncio.Protocol):
         else:
             late = try_again(f"the message did not arrive within {self._seconds:g} seconds")
             self._arrivals[stream_id] = self._loop.call_later(
-                self._seconds, self._safely, self._refuse_late, stream_id, late
+                self._seconds, self._safely, partial(self._refuse_late, stream_id, late)
             )
 
     def _take(self, stream_id: int, data: bytes, length: int) -> None:
@@ -227,7 +226,7 @@ class GrpcConnection(asyncio.Protocol):
         finally:
             del self._answering[stream_id]
         if not call.is_gone:
-            self._safely(self._reply, stream_id, answer)
+            self._safely(partial(self._reply, stream_id, answer))
 
     def _reply(self, stream_id: int, answer: Answer) -> None:
         self._send(stream_id, answer)
@@ -322,15 +321,10 @@ class GrpcConnection(asyncio.Protocol):
         if data and not self._transport.is_closing():
             self._transport.write(data)
 
-    def _safely(
-        self,
-        act: Callable[_Arguments, None],
-        *args: _Arguments.args,
-        **kwargs: _Arguments.kwargs,
-    ) -> None:
+    def _safely(self, act: Callable[[], None]) -> None:
         """Do what the event loop asks for; a fault of ours ends this connection, and no other."""
         try:
-            act(*args, **kwargs)
+            act()
         except Exception as error:  # noqa: BLE001 - asyncio would cut it off without a word
             self._fail(error)
 
