@@ -5,12 +5,11 @@ refused at its first piece, and its client stops sending it.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -22,9 +21,8 @@ from h2.events import (
     StreamReset,
     WindowUpdated,
 )
-from h2.exceptions import ProtocolError, StreamClosedError
-from h2.settings import SettingCodes, Settings
-from hyperframe.frame import DataFrame, Frame, GoAwayFrame
+from h2.exceptions import ProtocolError
+from hyperframe.frame import GoAwayFrame
 
 from otelchain_collector.grpc_wire import (
     Answer,
@@ -37,50 +35,16 @@ from otelchain_collector.grpc_wire import (
     trailers_of,
     try_again,
 )
+from otelchain_collector.http2 import MAX_UNREAD_BYTES, Http2
 from otelchain_collector.receive_grpc import Call, GrpcReceiver
 
-# What h2 holds before we count it: a frame, or a block of headers. It looks at a frame's length
-# when all of it has come, and would take 16 MB.
-_FRAME_BYTES: Final = 64 * 1024
-_HEADER_BLOCK_BYTES: Final = 64 * 1024
-_MAX_UNREAD_BYTES: Final = _FRAME_BYTES + _HEADER_BLOCK_BYTES
-# Of a stream and of the connection: a message of 512 spans comes without a wait.
-_WINDOW_BYTES: Final = 2 * 1024 * 1024
-_MAX_STREAMS: Final = 128
 # Pings, settings, resets and empty frames without an answer between them.
 _MAX_IDLE_EVENTS: Final = 1_000
 _IDLE_SECONDS: Final = 15 * 60.0
 # Balances clients anew, and ends what a certificate or leak has kept open.
 _AGE_SECONDS: Final = 60 * 60.0
 
-_CONFIG: Final = H2Configuration(
-    client_side=False,
-    header_encoding=None,
-    # Ours are right as they are.
-    validate_outbound_headers=False,
-    normalize_outbound_headers=False,
-)
-
-# h2 writes each frame for its log, which nobody reads, that of data as hex: 1.8 ms a message of 512
-# spans with it, 0.7 without.
-DataFrame.__repr__ = object.__repr__  # type: ignore[method-assign]
-
-
-class _H2(H2Connection):
-    # Those of h2's 65,536 would be 8 MB for each connection that has made as many calls.
-    MAX_CLOSED_STREAMS = 1024
-
-    @property
-    def unread_bytes(self) -> int:
-        """What has come of a frame or block of headers that is not whole."""
-        buffer = self.incoming_buffer
-        blocks = buffer._headers_buffer  # noqa: SLF001 - it has no other way to tell
-        return len(buffer._data) + sum(len(frame.data) for frame in blocks)  # noqa: SLF001
-
-    def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
-        del frame
-        # h2 takes it for the end, but a client that closes still waits for its open calls.
-        return [], [ConnectionTerminated()]
+_logger = logging.getLogger(__name__)
 
 
 class GrpcConnection(asyncio.Protocol):
@@ -102,7 +66,7 @@ class GrpcConnection(asyncio.Protocol):
         self._seconds = request_seconds
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._h2 = _H2(_CONFIG)
+        self._h2 = Http2()
         self._arriving: dict[int, Call] = {}
         self._arrivals: dict[int, asyncio.TimerHandle] = {}
         self._answering: dict[int, tuple[Call, asyncio.Task[None]]] = {}
@@ -122,24 +86,14 @@ class GrpcConnection(asyncio.Protocol):
         """Greet the client, who has to do the same in time."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._h2.local_settings = Settings(
-            client=False,
-            initial_values={
-                SettingCodes.MAX_CONCURRENT_STREAMS: _MAX_STREAMS,
-                SettingCodes.MAX_FRAME_SIZE: _FRAME_BYTES,
-                SettingCodes.INITIAL_WINDOW_SIZE: _WINDOW_BYTES,
-                SettingCodes.MAX_HEADER_LIST_SIZE: _HEADER_BLOCK_BYTES,
-            },
-        )
-        self._h2.max_inbound_frame_size = _FRAME_BYTES
-        self._h2.initiate_connection()
-        self._h2.increment_flow_control_window(_WINDOW_BYTES)
+        self._h2.greet()
         self._start("arrival", self._seconds, transport.abort)
         self._start("age", _AGE_SECONDS, self.go_away)
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Let go of what has not come whole; what has is stored."""
+        self._ended(self)
         for clock in (*self._clocks.values(), *self._arrivals.values()):
             clock.cancel()
         for call in self._arriving.values():
@@ -149,32 +103,10 @@ class GrpcConnection(asyncio.Protocol):
         self._arriving.clear()
         self._arrivals.clear()
         self._unsent.clear()
-        self._ended(self)
 
     def data_received(self, data: bytes) -> None:
         """Handle what has come."""
-        if self._transport.is_closing():
-            return
-        try:
-            events = self._h2.receive_data(data)
-        except ProtocolError:
-            self._close()
-            return
-        self._idle_events += len(events)
-        unread_bytes = self._h2.unread_bytes
-        if unread_bytes > _MAX_UNREAD_BYTES or self._idle_events > _MAX_IDLE_EVENTS:
-            self._h2.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
-            self._close()
-            return
-        self._has_greeted = self._has_greeted or bool(events)
-        if events or (self._has_greeted and not unread_bytes):
-            self._stop("arrival")
-        if unread_bytes and "arrival" not in self._clocks:
-            self._start("arrival", self._seconds, self._transport.abort)
-        for event in events:
-            self._handle(event)
-        self._rest()
-        self._flush()
+        self._safely(partial(self._receive, data))
 
     def pause_writing(self) -> None:
         """Start the clock for a client that does not read, and read no more from it."""
@@ -191,22 +123,47 @@ class GrpcConnection(asyncio.Protocol):
         if self._is_closing:
             return
         self._is_closing = True
-        # Past h2, which would send nothing more after it.
-        frame = GoAwayFrame(0, last_stream_id=self._h2.highest_inbound_stream_id)
-        self._transport.write(frame.serialize())
+        self._say_goodbye(ErrorCodes.NO_ERROR)
         self._rest()
 
     def cut_off(self) -> None:
         """End what is still open, with an answer that asks for another try."""
+        self._safely(self._cut_off)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._transport.abort()
+
+    def _cut_off(self) -> None:
         for stream_id in list(self._arriving):
             self._refuse(stream_id, try_again("the collector is stopping; try again in a second"))
         for _, task in self._answering.values():
             task.cancel()
         self._flush()
 
-    def abort(self) -> None:
-        """Close the connection at once."""
-        self._transport.abort()
+    def _receive(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        try:
+            events = self._h2.receive_data(data)
+        except ProtocolError:
+            self._close()
+            return
+        self._idle_events += len(events)
+        unread_bytes = self._h2.unread_bytes
+        if unread_bytes > MAX_UNREAD_BYTES or self._idle_events > _MAX_IDLE_EVENTS:
+            self._h2.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
+            self._close()
+            return
+        self._has_greeted = self._has_greeted or bool(events)
+        if events or (self._has_greeted and not unread_bytes):
+            self._stop("arrival")
+        if unread_bytes and "arrival" not in self._clocks:
+            self._start("arrival", self._seconds, self._transport.abort)
+        for event in events:
+            self._handle(event)
+        self._rest()
+        self._flush()
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, DataReceived):
@@ -218,8 +175,8 @@ class GrpcConnection(asyncio.Protocol):
         elif isinstance(event, StreamReset):
             self._forget(event.stream_id)
         elif isinstance(event, WindowUpdated | RemoteSettingsChanged):
-            for stream_id, answer in list(self._unsent.items()):
-                self._send(stream_id, answer)
+            for stream_id in list(self._unsent):
+                self._send_unsent(stream_id)
         elif isinstance(event, ConnectionTerminated):
             self._is_closing = True
 
@@ -227,7 +184,7 @@ class GrpcConnection(asyncio.Protocol):
         self._stop("idle")
         if self._is_closing:
             # Nothing of it was looked at: gRPC's clients send it again over a new connection.
-            self._h2.reset_stream(stream_id, ErrorCodes.REFUSED_STREAM)
+            self._h2.if_there(stream_id, self._h2.reset_stream, ErrorCodes.REFUSED_STREAM)
             return
         try:
             self._arriving[stream_id] = self._receiver.open(read_head(headers))
@@ -238,10 +195,11 @@ class GrpcConnection(asyncio.Protocol):
         else:
             late = try_again(f"the message did not arrive within {self._seconds:g} seconds")
             self._arrivals[stream_id] = self._loop.call_later(
-                self._seconds, self._refuse_late, stream_id, late
+                self._seconds, self._safely, partial(self._refuse_late, stream_id, late)
             )
 
     def _take(self, stream_id: int, data: bytes, length: int) -> None:
+        # h2 sees itself whether the stream is there; the connection gets its room back anyhow.
         self._h2.acknowledge_received_data(length, stream_id)
         call = self._arriving.get(stream_id)
         if call is None:
@@ -260,39 +218,55 @@ class GrpcConnection(asyncio.Protocol):
             self._answering[stream_id] = call, task
 
     async def _finish(self, stream_id: int, call: Call) -> None:
-        answer = await call.answer()
-        del self._answering[stream_id]
+        try:
+            answer = await call.answer()
+        except Exception as error:  # noqa: BLE001 - as below
+            self._fail(error)
+            return
+        finally:
+            del self._answering[stream_id]
         if not call.is_gone:
-            self._send(stream_id, answer)
-            self._rest()
-            self._flush()
+            self._safely(partial(self._reply, stream_id, answer))
+
+    def _reply(self, stream_id: int, answer: Answer) -> None:
+        self._send(stream_id, answer)
+        self._rest()
+        self._flush()
 
     def _send(self, stream_id: int, answer: Answer) -> None:
         if answer.code:
             self._end(stream_id, refusal_of(answer))
-            return
+        else:
+            self._unsent[stream_id] = answer
+            self._send_unsent(stream_id)
+
+    def _send_unsent(self, stream_id: int) -> None:
+        """Send a response message, if there is room for it, and if there is anyone to take it."""
+        answer = self._unsent.pop(stream_id)
+        self._h2.if_there(stream_id, self._send_message, answer)
+        if not self._unsent:
+            self._stop("room")
+
+    def _send_message(self, stream_id: int, answer: Answer) -> None:
         message = message_of(answer.body)
         if self._h2.local_flow_control_window(stream_id) < len(message):
             self._unsent[stream_id] = answer
             if "room" not in self._clocks:
                 self._start("room", self._seconds, self._transport.abort)
             return
-        self._unsent.pop(stream_id, None)
-        if not self._unsent:
-            self._stop("room")
         self._h2.send_headers(stream_id, response_headers())
         self._h2.send_data(stream_id, message)
         self._end(stream_id, trailers_of(answer))
 
     def _end(self, stream_id: int, headers: list[tuple[bytes, bytes]]) -> None:
-        self._idle_events = 0
-        self._h2.send_headers(stream_id, headers, end_stream=True)
+        if self._h2.if_there(stream_id, self._h2.send_headers, headers, end_stream=True):
+            # Not for a call that is cancelled at once: those would be a flood without an end.
+            self._idle_events = 0
 
     def _end_early(self, stream_id: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._end(stream_id, headers)
         # The client need not send the rest (RFC 9113, 8.1), when there is any.
-        with suppress(StreamClosedError):
-            self._h2.reset_stream(stream_id, ErrorCodes.NO_ERROR)
+        self._h2.if_there(stream_id, self._h2.reset_stream, ErrorCodes.NO_ERROR)
 
     def _refuse_late(self, stream_id: int, error: RefusedError) -> None:
         self._refuse(stream_id, error)
@@ -307,7 +281,8 @@ class GrpcConnection(asyncio.Protocol):
             self._end_early(stream_id, refusal_of(error.answer))
 
     def _forget(self, stream_id: int) -> None:
-        self._unsent.pop(stream_id, None)
+        if stream_id in self._unsent:
+            self._send_unsent(stream_id)
         call = self._arrived(stream_id)
         if call is not None:
             call.abandon()
@@ -334,14 +309,34 @@ class GrpcConnection(asyncio.Protocol):
         self._flush()
         self._transport.close()
 
+    def _say_goodbye(self, error_code: ErrorCodes) -> None:
+        # Past h2, which would send nothing more after it, or may be what has failed.
+        last = self._h2.highest_inbound_stream_id
+        self._write(GoAwayFrame(0, last_stream_id=last, error_code=error_code).serialize())
+
     def _flush(self) -> None:
-        data = self._h2.data_to_send()
+        self._write(self._h2.data_to_send())
+
+    def _write(self, data: bytes) -> None:
         if data and not self._transport.is_closing():
             self._transport.write(data)
 
+    def _safely(self, act: Callable[[], None]) -> None:
+        """Do what the event loop asks for; a fault of ours ends this connection, and no other."""
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - asyncio would cut it off without a word
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        _logger.error("a fault of the collector has ended a gRPC connection", exc_info=error)
+        self._flush()
+        self._say_goodbye(ErrorCodes.INTERNAL_ERROR)
+        self._transport.close()
+
     def _start(self, clock: str, seconds: float, then: Callable[[], None]) -> None:
         self._stop(clock)
-        self._clocks[clock] = self._loop.call_later(seconds, then)
+        self._clocks[clock] = self._loop.call_later(seconds, self._safely, then)
 
     def _stop(self, clock: str) -> None:
         if clock in self._clocks:
