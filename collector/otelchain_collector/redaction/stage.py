@@ -183,10 +183,10 @@ class _Request:
         )
         for number, body in enumerate(opaque.records):
             record, removed = self._redaction.part(self._record, body)
-            if record is None and self._signal is METRICS:
-                opaque.records[number], removed = self._broken_metric(body)
-            elif removed:
+            if record is not None and removed:
                 opaque.records[number] = record.SerializeToString()
+            elif record is None and self._signal is METRICS:
+                opaque.records[number], removed = self._broken_metric(body)
             if removed or around:
                 self.findings += _findings(names, around + removed, _ids(record))
                 around = []
