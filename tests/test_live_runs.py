@@ -606,6 +606,25 @@ def test_a_pending_span_after_its_end_is_dropped_also_when_memory_has_forgotten_
     assert stored_statuses(store) == [("ok", 2)]
 
 
+def test_a_run_with_the_same_ids_and_another_start_is_another_run(store: Store) -> None:
+    open_spans, ended = pending_and_ended(1)
+    [open_run], [end] = rows(open_spans)[1], rows(ended)[0]
+    other = open_run._replace(start_time_unix_nano=open_run.start_time_unix_nano - 1)
+    neighbour = end._replace(
+        span_id="0123456789abcdef", start_time_unix_nano=other.start_time_unix_nano
+    )
+    assert store.insert_pending([open_run, other]) == (2, 0)
+
+    # The time range of the batch covers the start of the other one.
+    assert store.insert([end, neighbour]) == (2, 0)
+    assert stored_statuses(store) == [("ok", 2), ("pending", 1)]
+    for _ in range(2):
+        assert store.insert_pending([open_run, other]) == (0, 2)
+        store.database._renew()
+        assert not store._recent
+    assert stored_statuses(store) == [("ok", 2), ("pending", 1)]
+
+
 def test_what_is_pending_is_found_again_after_a_restart(tmp_path: Path) -> None:
     open_spans, ended = pending_and_ended(3)
     store = Store.open(tmp_path / "again.duckdb")

@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from otelchain_collector.decode import decode
 from otelchain_collector.errors import RowsRefusedError, SchemaTooNewError, StoreError
+from otelchain_collector.redaction.found import Finding
 from otelchain_collector.rows import RejectedRecord, SpanRow
 from otelchain_collector.store import RECENT_SPANS, Inserted, Store
 from otlp_requests import START, request, span, text
@@ -103,6 +104,39 @@ def test_a_span_twice_in_one_batch_is_stored_once_as_it_came_first(store: Store)
 
     with store.database.cursor() as cursor:
         assert cursor.execute("SELECT name FROM spans").fetchall() == [("step",)]
+
+
+def test_the_same_ids_with_another_start_are_another_span_also_when_memory_has_forgotten_it(
+    store: Store,
+) -> None:
+    [first] = rows(1)
+    corrected, again = (
+        first._replace(start_time_unix_nano=first.start_time_unix_nano - back) for back in (1, 2)
+    )
+
+    assert store.insert([first, corrected]) == (2, 0)
+    assert store.insert([first, corrected]) == (0, 2)
+    store.database._renew()
+    assert not store._recent
+    assert store.insert([first, corrected]) == (0, 2)
+    assert store.insert([again]) == (1, 0)
+    assert stored(store) == 3
+
+
+def test_what_is_found_in_the_same_ids_with_another_start_is_counted(store: Store) -> None:
+    [first] = rows(1)
+    corrected = first._replace(start_time_unix_nano=first.start_time_unix_nano + 1)
+    ids = (first.trace_id, first.span_id)
+    found = Finding(START, "traces", "shop", "tests", "note", "email", False, 1, *ids)
+    store.insert([first], [found])
+
+    # The time range of the batch covers the start of the first one.
+    store.insert([corrected, *rows(1)], [found])
+    store.insert([first, corrected], [found])
+
+    with store.database.cursor() as cursor:
+        counted = cursor.execute("SELECT sum(count)::INT FROM redaction_findings").fetchall()
+    assert counted == [(2,)]
 
 
 def test_the_same_span_id_in_another_trace_is_another_span(store: Store) -> None:

@@ -1,6 +1,7 @@
 """A request's bytes → decoded records, for every signal and encoding (between ingest and writer).
 
-Redaction comes first, bytes in, bytes out: no decoder ever sees what the policy takes out.
+Redaction comes first, bytes in, bytes out: no row is ever made of what the policy takes out. Only
+the identity of a log record or data point is that of what came (content_id.py).
 """
 
 import logging
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from otelchain_collector.attribute_limit import cut_long_values
+from otelchain_collector.content_id import as_they_came
 from otelchain_collector.decode import Decoded, decode
 from otelchain_collector.decode_logs import decode_logs
 from otelchain_collector.decode_metrics import decode_metrics
@@ -58,6 +60,7 @@ def decode_request(
 
     Raises:
         MalformedRequestError: Not even its envelope can be decoded.
+        StoreUnavailableError: The key of identities cannot be read or kept now.
     """
     if redaction is None:
         return _decode(signal, request, received_time_unix_nano, max_attribute_bytes)
@@ -68,8 +71,14 @@ def decode_request(
         request = EncodedRequest(parsed.message.SerializeToString(), parse_protobuf)
         unreadable = parsed.unreadable
     body, findings, flat = redaction.redacted(signal, request.body, received_time_unix_nano)
-    request = request._replace(body=body)
-    decoded = _decode(signal, request, received_time_unix_nano, max_attribute_bytes, flat)
+    changed = request._replace(body=body)
+    decoded = _decode(signal, changed, received_time_unix_nano, max_attribute_bytes, flat)
+    if findings and signal is not TRACES:
+        came = _decode_messages(signal, request, received_time_unix_nano, max_attribute_bytes)
+        key = redaction.identity_key.value
+        decoded.logs[:] = as_they_came(decoded.logs, came.logs, key)
+        points = as_they_came(decoded.metric_points, came.metric_points, key)
+        decoded.metric_points[:] = points
     findings = _with_record_ids(findings, decoded)
     rejected = [*decoded.rejected, *unreadable]
     decoded.rejected[:] = [redaction.rejected(record, findings) for record in rejected]

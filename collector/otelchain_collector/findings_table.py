@@ -44,15 +44,18 @@ WHERE {condition}
 GROUP BY ALL
 """
 _SPANS = """
-(trace_id, span_id) IN (SELECT (trace_id, span_id) FROM batch)
-    AND (trace_id, span_id) NOT IN (
-        SELECT (trace_id, span_id) FROM spans
+(trace_id, span_id) IN (
+    SELECT (trace_id, span_id)
+    FROM batch
+    ANTI JOIN (
+        SELECT trace_id, span_id, start_time_unix_nano FROM spans
         WHERE start_time_unix_nano BETWEEN {first} AND {last}
         {pending}
-    )
+    ) AS stored USING (trace_id, span_id, start_time_unix_nano)
+)
 """
 _PENDING = """UNION ALL
-        SELECT (trace_id, span_id) FROM pending_spans
+        SELECT trace_id, span_id, start_time_unix_nano FROM pending_spans
         WHERE start_time_unix_nano BETWEEN {first} AND {last}"""
 _IDENTIFIED = """
 record_id IN (SELECT record_id FROM batch) AND record_id NOT IN ({stored})

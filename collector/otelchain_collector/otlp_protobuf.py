@@ -94,12 +94,7 @@ def _read_metric(body: bytes, metrics: Any, around: _Around, request: OtlpReques
     """Add the readable data points of a metric; each other one is rejected alone."""
     opaque: Any = OpaqueMetric()
     _read_into(opaque, body)
-    points = [
-        point
-        for kind in METRIC_KINDS
-        if opaque.HasField(kind)
-        for point in _taken_out(opaque, kind)
-    ]
+    points = [point for kind in METRIC_KINDS for point in taken_out(opaque, kind)]
     rejected = around.rejected(None, None, opaque.name.decode(errors="replace"))
     metric = metrics.add()
     kind = _read_into(metric, opaque.SerializeToString()) and metric.WhichOneof("data")
@@ -115,7 +110,10 @@ def _read_metric(body: bytes, metrics: Any, around: _Around, request: OtlpReques
             request.unreadable.append(rejected)
 
 
-def _taken_out(opaque: Any, kind: str) -> list[bytes]:
+def taken_out(opaque: Any, kind: str) -> list[bytes]:
+    """Take the data points out of an OpaqueMetric's data of a kind, if it has some."""
+    if not opaque.HasField(kind):
+        return []
     data = getattr(opaque, kind)
     points = list(data.data_points)
     del data.data_points[:]

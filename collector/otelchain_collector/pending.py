@@ -30,6 +30,7 @@ _DELETE = """
 DELETE FROM pending_spans
 USING batch
 WHERE pending_spans.start_time_unix_nano BETWEEN {first} AND {last}
+    AND pending_spans.start_time_unix_nano = batch.start_time_unix_nano
     AND pending_spans.trace_id = batch.trace_id
     AND pending_spans.span_id = batch.span_id
 """

@@ -67,7 +67,7 @@ def run(settings: CollectorSettings) -> None:
             f"--queue-bytes {settings.queue_bytes} cannot hold a request of --max-request-bytes "
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
-    redaction = _redaction(settings.redaction)
+    redaction = _redaction(settings)
     share_the_interpreter()
     keep_memory_of_requests()
     memory = memory_plan(
@@ -97,10 +97,10 @@ def _tell_of_older_rules(store: Store) -> None:
         _logger.warning("%s; run: otelchain reindex (it works while this collector runs)", told)
 
 
-def _redaction(policy: str) -> Redaction | None:
+def _redaction(settings: CollectorSettings) -> Redaction | None:
     """Read the policy; None where nothing is redacted."""
     try:
-        return Redaction.of(policy)
+        return Redaction.of(settings.redaction, settings.database)
     except RedactionPolicyError as error:
         raise CollectorError(f"--redaction: {error}") from error
 

@@ -25,7 +25,7 @@ from otelchain_collector.salvage import LogLoss
 from otelchain_collector.schema import created_time, migrate
 from otelchain_collector.span_table import SPAN_SCHEMA, Spans, pc
 
-# Spans of the last few seconds, about 15 MB: a resend usually comes that soon.
+# Spans of the last few seconds, about 16 MB: a resend usually comes that soon.
 RECENT_SPANS = 50_000
 
 _logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Store:
         for loss in losses:
             connection.execute(_INSERT_LOSS, list(loss))
         # What was stored before the file was opened again may not be there any more.
-        self._recent: dict[str, None] = {}  # TRACE_ID/SPAN_ID, oldest first
+        self._recent: dict[str, None] = {}  # TRACE_ID/SPAN_ID/START, oldest first
         self._pending = PendingSpans(connection)
         self._rejected_columns = arrow_schema(
             connection, "rejected_records", RejectedRecord._fields
@@ -305,7 +305,9 @@ class Store:
     def _fresh(self, rows: Spans) -> tuple[pa.Table, list[str]]:
         """Return each span once, without those that are known to have been stored, and the keys."""
         spans = arrow_table(rows, SPAN_SCHEMA)
-        ids = spans.column("trace_id"), spans.column("span_id")
+        # By what the statements find a stored span by: who is known here is known there, too.
+        starts = pc.cast(spans.column("start_time_unix_nano"), pa.string())
+        ids = spans.column("trace_id"), spans.column("span_id"), starts
         keys = pc.binary_join_element_wise(*ids, "/").to_pylist()
         distinct = dict.fromkeys(keys)
         if len(distinct) == len(keys) and self._recent.keys().isdisjoint(distinct):

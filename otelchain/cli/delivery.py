@@ -46,7 +46,7 @@ def delivery(place: Place, complain: "Complain") -> "Iterator[Delivery]":
     if endpoint:
         yield ToCollector(endpoint, place, complain)
     else:
-        redaction = Redaction.of(os.environ.get("OTELCHAIN_REDACTION", ""))
+        redaction = Redaction.of(os.environ.get("OTELCHAIN_REDACTION", ""), place.database)
         with closing(ToFile(place.database, complain, redaction)) as file:
             yield file
             file.finish()

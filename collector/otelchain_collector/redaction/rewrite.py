@@ -13,8 +13,10 @@ import duckdb
 import pyarrow as pa
 
 from otelchain_collector import rewrite as copying
+from otelchain_collector.content_id import keyed_id
 from otelchain_collector.database import attached
 from otelchain_collector.errors import StoreError
+from otelchain_collector.identity_key import IdentityKey
 from otelchain_collector.real_path import real_path
 from otelchain_collector.redaction.report import Report
 from otelchain_collector.redaction.scan import COLUMNS, text_columns
@@ -34,9 +36,10 @@ def rewrite(database: Path, redaction: StoredRedaction, progress: Progress) -> R
     columns = text_columns(_own_columns(database))
     _check_space(database)
     report = Report()
+    key = IdentityKey(database)
 
     def change(table: str, rows: pa.Table) -> pa.Table:
-        return _redacted(rows, columns.get(table, []), redaction, report)
+        return _redacted(rows, columns.get(table, []), redaction, report, key)
 
     copying.rewrite(database, change, progress)
     return report
@@ -85,6 +88,7 @@ def _redacted(
     columns: list[StoredColumn],
     redaction: StoredRedaction,
     report: Report,
+    key: IdentityKey,
 ) -> pa.Table:
     if not columns:
         return table
@@ -92,18 +96,34 @@ def _redacted(
     has_span = "span_id" in table.column_names
     span_ids = table.column("span_id").to_pylist() if has_span else [None] * len(table)
     changed: dict[int, list[Any]] = {}
+    numbers: set[int] = set()
     for number, row in enumerate(zip(*values, strict=True)):
         changes = redaction.changes(columns, row)
         for position, change in changes.items():
             changed.setdefault(position, values[position])[number] = change.value
         if changes:
+            numbers.add(number)
             found = ((columns[position], change) for position, change in changes.items())
             report.add(found, span_ids[number])
     for position, column_values in changed.items():
         name = columns[position].name
         place = table.column_names.index(name)
         table = table.set_column(place, name, pa.array(column_values, _plain(columns[position])))
-    return table
+    return _with_keyed_ids(table, numbers, key) if numbers else table
+
+
+def _with_keyed_ids(table: pa.Table, numbers: set[int], key: IdentityKey) -> pa.Table:
+    """Change the identities of these rows: they are digests of what is taken out, too.
+
+    They become what they would be had the collector taken it out, so that a resend is known.
+    """
+    if "record_id" not in table.column_names:
+        return table
+    ids = table.column("record_id").to_pylist()
+    for number in numbers:
+        ids[number] = keyed_id(ids[number], key.value())
+    place = table.column_names.index("record_id")
+    return table.set_column(place, "record_id", pa.array(ids, pa.string()))
 
 
 def _plain(column: StoredColumn) -> pa.DataType:

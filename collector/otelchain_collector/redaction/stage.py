@@ -6,7 +6,8 @@ and only those in which there was are written again. All others keep their bytes
 """
 
 import logging
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, Message
@@ -19,8 +20,10 @@ from otelchain.redaction.places import fact_place
 from otelchain.redaction.presets import OFF
 from otelchain.redaction.replacing import failed
 from otelchain.redaction.tally import Tally
-from otelchain_collector.opaque import Envelope
+from otelchain_collector.identity_key import IdentityKey
+from otelchain_collector.opaque import Envelope, OpaqueMetric
 from otelchain_collector.otlp_arrow import FlatSpans, NotTakenError, flat_spans
+from otelchain_collector.otlp_protobuf import taken_out
 from otelchain_collector.otlp_request import service_name
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.redaction.messages import (
@@ -32,7 +35,7 @@ from otelchain_collector.redaction.messages import (
 )
 from otelchain_collector.redaction.span_texts import are_clean, spans_are_clean
 from otelchain_collector.rows import RejectedRecord
-from otelchain_collector.signals import TRACES, Signal
+from otelchain_collector.signals import METRIC_KINDS, METRICS, TRACES, Signal
 
 # In columns the first look costs 1 ms a request and then 8 µs a span, in messages 24 µs a span:
 # they meet at some 70 spans of a model's run.
@@ -59,21 +62,30 @@ class Redaction:
 
     Args:
         redactor: The policy.
+        identity_key: For the identities of what it changes; without it, one of this process.
     """
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, identity_key: IdentityKey | None = None) -> None:
         self.redactor = redactor
+        self.identity_key = identity_key or IdentityKey(None)
         self._look = redactor.first_look
 
     @classmethod
-    def of(cls, policy: str) -> "Redaction | None":
+    def of(
+        cls, policy: str, database: Path | Literal[":memory:"] = ":memory:"
+    ) -> "Redaction | None":
         """Read a policy: a file, a preset, or nothing for the default; None for ``off``.
+
+        Args:
+            policy: The policy.
+            database: Where what it leaves is stored.
 
         Raises:
             RedactionPolicyError: It cannot be used.
         """
         redactor = load(policy)
-        return None if policy == OFF else cls(redactor)
+        kept_beside = None if database == ":memory:" else Path(database)
+        return None if policy == OFF else cls(redactor, IdentityKey(kept_beside))
 
     def redacted(self, signal: Signal, body: bytes, received_time_unix_nano: int) -> Redacted:
         """Redact a request in protobuf; one that has no envelope stays as it is."""
@@ -171,12 +183,37 @@ class _Request:
         )
         for number, body in enumerate(opaque.records):
             record, removed = self._redaction.part(self._record, body)
-            if removed:
+            if record is not None and removed:
                 opaque.records[number] = record.SerializeToString()
+            elif record is None and self._signal is METRICS:
+                opaque.records[number], removed = self._broken_metric(body)
             if removed or around:
                 self.findings += _findings(names, around + removed, _ids(record))
                 around = []
         return around
+
+    def _broken_metric(self, body: bytes) -> tuple[bytes, list[Removed]]:
+        """Redact a metric of which a data point cannot be read; the parser keeps the others."""
+        try:
+            opaque: Any = OpaqueMetric.FromString(body)
+        except DecodeError:
+            return body, []
+        points = [point for kind in METRIC_KINDS for point in taken_out(opaque, kind)]
+        metric, removed = self._redaction.part(self._record, opaque.SerializeToString())
+        kind = metric and metric.WhichOneof("data")
+        if not kind:
+            return body, []
+        kept: Any = OpaqueMetric()
+        data = getattr(kept, kind)
+        point_class = type(getattr(metric, kind).data_points.add())
+        del getattr(metric, kind).data_points[:]
+        for point in points:
+            read: Any
+            read, found = self._redaction.part(point_class, point)
+            data.data_points.append(read.SerializeToString() if found else point)
+            removed += found
+        # On the wire two halves of a message, one behind the other, are the whole.
+        return metric.SerializeToString() + kept.SerializeToString() if removed else body, removed
 
     def _part(self, opaque: Any, name: str, kind: type[Message]) -> tuple[Any, list[Removed]]:
         message, removed = self._redaction.part(kind, getattr(opaque, name))
@@ -223,12 +260,30 @@ def _findings(
 
 
 def _without_texts(message: Any) -> Message:
-    """Keep the ids, times and numbers of a record alone."""
+    """Keep the ids, times and numbers of a record alone, also of what it is made of.
+
+    A metric must not lose its data points: they are the records that were sent.
+    """
     kept: Message = type(message)()
     for field, value in message.ListFields():
-        is_text = field.type == field.TYPE_STRING
-        if field.message_type is None and not is_text and isinstance(value, (int, float, bytes)):
+        is_repeated = not isinstance(value, (int, float, bytes, str, Message))
+        if field.message_type is not None:
+            if field.message_type.name in _VALUES:
+                continue
+            part = getattr(kept, field.name)
+            if is_repeated:
+                part.extend(map(_without_texts, value))
+            else:
+                part.CopyFrom(_without_texts(value))
+                part.SetInParent()
+        elif field.type == field.TYPE_STRING:
+            if not is_repeated:
+                setattr(kept, field.name, failed(_RECORD))
+        elif is_repeated:
+            getattr(kept, field.name).extend(value)
+        else:
             setattr(kept, field.name, value)
-        elif is_text and isinstance(value, str):
-            setattr(kept, field.name, failed(_RECORD))
     return kept
+
+
+_VALUES = {"KeyValue", "AnyValue", "EntityRef"}
