@@ -3,13 +3,13 @@
 from typing import Final
 
 import orjson
-from google.protobuf.json_format import MessageToDict
 from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from otelchain_collector.refusals import refusal_response
 from otelchain_collector.tokens import Permission, Tokens, Verdict
 
 #: By the first part of the path. Everything else needs some valid token, so that a new route is
@@ -24,7 +24,6 @@ _PERMISSIONS: Final[dict[str, Permission]] = {
 }
 #: What asks after a collector's health has no token, and learns nothing but its state.
 _OPEN: Final = frozenset({"/healthz", "/livez", "/readyz"})
-_PROTOBUF: Final = "application/x-protobuf"
 _ASKER: Final = "otelchain.asker"
 
 _TEXTS: Final = {
@@ -70,12 +69,12 @@ class HttpAuth:
             asker = self._tokens.identity(authorization)
             await self._app({**scope, _ASKER: asker}, receive, send)
             return
-        response = _refusal(verdict, permission, headers.get("content-type", ""), path)
+        response = _refusal(verdict, permission, headers.getlist("content-type"), path)
         await response(scope, receive, send)
 
 
 def _refusal(
-    verdict: Verdict, permission: Permission | None, content_type: str, path: str
+    verdict: Verdict, permission: Permission | None, content_types: list[str], path: str
 ) -> Response:
     text = refusal_text(verdict, permission)
     status = 403 if verdict is Verdict.FORBIDDEN else 401
@@ -85,9 +84,4 @@ def _refusal(
             orjson.dumps({"error": text}), status, headers, media_type="application/json"
         )
     code = code_pb2.PERMISSION_DENIED if status == 403 else code_pb2.UNAUTHENTICATED
-    message = Status(code=code, message=text)
-    if content_type.partition(";")[0].strip().lower() == _PROTOBUF:
-        return Response(message.SerializeToString(), status, headers, media_type=_PROTOBUF)
-    return Response(
-        orjson.dumps(MessageToDict(message)), status, headers, media_type="application/json"
-    )
+    return refusal_response(content_types, status, Status(code=code, message=text), headers)

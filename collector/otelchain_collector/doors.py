@@ -18,6 +18,10 @@ from otelchain_collector.settings import Address, CollectorSettings, is_loopback
 from otelchain_collector.tls import Tls
 from otelchain_collector.tokens import Tokens
 
+# Of descriptors beside connections: an idle collector has 10, and each process that answers SQL,
+# each snapshot and each file that is opened anew takes some.
+_OTHER_FILES = 64
+
 _logger = logging.getLogger(__name__)
 
 
@@ -56,6 +60,24 @@ def doors_of(settings: CollectorSettings) -> Doors:
                 "--tls-certificate and --tls-key"
             )
     return Doors(grpc, http, tokens, tls)
+
+
+def too_few_files(open_files: int | None, max_connections: int) -> str:
+    """Say what to do when not all connections can be open at once; empty when they can.
+
+    Args:
+        open_files: How many descriptors this process may have; None for any number.
+        max_connections: To each port.
+    """
+    needed = 2 * max_connections + _OTHER_FILES
+    if open_files is None or open_files >= needed:
+        return ""
+    return (
+        f"this process may open {open_files} files, but --max-connections {max_connections} to "
+        f"each of two ports and what else it opens need {needed}; raise the limit (ulimit -n, "
+        f"LimitNOFILE= of systemd, --ulimit nofile= of Docker), or set --max-connections "
+        f"{max((open_files - _OTHER_FILES) // 2, 1)}"
+    )
 
 
 class Sockets(NamedTuple):

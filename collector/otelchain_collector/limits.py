@@ -9,11 +9,13 @@ from functools import partial
 from typing import Any, Final
 
 import h11
-import orjson
 from google.rpc import code_pb2
+from google.rpc.status_pb2 import Status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from otelchain_collector.admission import Door, MakeProtocol, Visitor
+from otelchain_collector.http_events import HttpEvents
+from otelchain_collector.refusals import encoded
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS
 
 #: What a connection too many is told.
@@ -21,7 +23,6 @@ FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: %d\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n" % RETRY_AFTER_SECONDS
 )
-_WAITING_STATES: Final = (h11.SEND_BODY, h11.IDLE)
 
 
 def http_protocol(door: Door, request_seconds: float) -> Any:
@@ -41,6 +42,7 @@ class _LimitedProtocol(H11Protocol):
     def __init__(self, request_seconds: float, **ours_of_uvicorn: Any) -> None:
         super().__init__(**ours_of_uvicorn)
         self.request_seconds = request_seconds
+        self.conn: HttpEvents = HttpEvents(h11.SERVER)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -52,24 +54,31 @@ class _LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self.conn.has_no_more_requests:
             return
-        if self._arrival is None:  # The first bytes of a further request.
-            self._expect_request()
-        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
-            # RFC 9112, 2.2: empty lines before a request are ignored.
-            data = data.lstrip(b"\r\n")
+        # Empty lines, which are nothing, change no clock either: whichever runs goes on.
+        if self.conn.is_resting and not data.strip(b"\r\n"):
+            return
         super().data_received(data)
-        if self._has_arrived():
-            self._arrival = _stop(self._arrival)
+        self._keep_one_clock()
+
+    def on_response_complete(self) -> None:
+        """Go on with what a client has sent behind the request that is answered now."""
+        super().on_response_complete()
+        self._keep_one_clock()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP in the form of every other refusal; uvicorn says it as text."""
-        body = orjson.dumps({"code": code_pb2.INVALID_ARGUMENT, "message": msg})
-        head = (
-            b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        )
-        self.transport.write(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body))
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if not (is_answering and self.cycle.response_started):  # Else it would be in the answer.
+            # Only of a request whose body is wrong is it known how it is encoded.
+            headers = self.headers if is_answering else []
+            types = [value.decode("latin-1") for name, value in headers if name == b"content-type"]
+            media_type, body = encoded(Status(code=code_pb2.INVALID_ARGUMENT, message=msg), types)
+            self.transport.write(
+                b"HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nConnection: close\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (media_type.encode(), len(body), body)
+            )
         self.transport.close()
 
     def pause_writing(self) -> None:
@@ -84,16 +93,28 @@ class _LimitedProtocol(H11Protocol):
         self._taking = _stop(self._taking)
 
     def _expect_request(self) -> None:
-        self._arrival = self.loop.call_later(self.request_seconds, self.transport.abort)
+        if self._arrival is None:
+            self._arrival = self.loop.call_later(self.request_seconds, self.transport.abort)
 
-    def _has_arrived(self) -> bool:
-        # The client's side of the exchange: the request is complete, or none has begun again.
-        state = self.conn.their_state
-        waiting = state in _WAITING_STATES and not (state is h11.IDLE and self._is_between())
-        return not waiting
-
-    def _is_between(self) -> bool:
-        return not self.conn.trailing_data[0] and self.cycle is not None
+    def _keep_one_clock(self) -> None:
+        """Let the clock run that fits: for a request to arrive, or for the rest between two."""
+        if self.transport.is_closing():
+            return
+        if self.conn.is_resting:
+            if self.cycle is None:  # The first request is still expected.
+                return
+            self._arrival = _stop(self._arrival)
+            if self.timeout_keep_alive_task is None:
+                # The rest of a body that was refused before it had come.
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
+            return
+        self._unset_keepalive_if_required()
+        if self.conn.is_arriving:
+            self._expect_request()
+        else:
+            self._arrival = _stop(self._arrival)
 
 
 def _stop(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:

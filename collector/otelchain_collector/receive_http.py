@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import orjson
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
@@ -25,6 +23,14 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.refusals import (
+    JSON,
+    PROTOBUF,
+    media_type,
+    refusal_response,
+    write_json,
+    write_protobuf,
+)
 from otelchain_collector.signals import SIGNALS, Signal
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS, RETRY_INFO, success
 from otelchain_collector.writer import Outcome
@@ -47,18 +53,9 @@ class _Format(NamedTuple):
     write: Callable[[Message], bytes]
 
 
-def _write_protobuf(message: Message) -> bytes:
-    return message.SerializeToString()
-
-
-def _write_json(message: Message) -> bytes:
-    return orjson.dumps(MessageToDict(message))
-
-
-_JSON = _Format("application/json", parse_json, _write_json)
 _FORMATS = {
-    "application/x-protobuf": _Format("application/x-protobuf", parse_protobuf, _write_protobuf),
-    "application/json": _JSON,
+    PROTOBUF: _Format(PROTOBUF, parse_protobuf, write_protobuf),
+    JSON: _Format(JSON, parse_json, write_json),
 }
 
 
@@ -99,7 +96,7 @@ class _Receiver:
 
     async def export(self, request: Request) -> Response:
         """POST /v1/…: answer when the records are committed, or say what is wrong."""
-        chosen = _FORMATS.get(_media_type(request))
+        chosen = _FORMATS.get(media_type(_content_types(request)))
         if chosen is None:
             message = "Content-Type must be application/x-protobuf or application/json"
             return _refusal(request, 415, code_pb2.INVALID_ARGUMENT, message)
@@ -181,12 +178,8 @@ def _read(
     return EncodedRequest(body, chosen.parse)
 
 
-def _media_type(request: Request) -> str:
-    # Parameters such as charset=utf-8 say nothing that these two types leave open. Two different
-    # types are none.
-    values = request.headers.getlist("content-type")
-    types = {value.partition(";")[0].strip().lower() for value in values}
-    return types.pop() if len(types) == 1 else ""
+def _content_types(request: Request) -> list[str]:
+    return request.headers.getlist("content-type")
 
 
 def _content_encoding(request: Request) -> str:
@@ -197,18 +190,15 @@ def _content_encoding(request: Request) -> str:
 
 
 def _refusal(request: Request, http_status: int, code: int, message: str) -> Response:
-    """Answer with a Status in the request's own encoding; in JSON when it has none that we know."""
-    chosen = _FORMATS.get(_media_type(request), _JSON)
     status = Status(code=code, message=message)
-    return Response(chosen.write(status), http_status, media_type=chosen.media_type)
+    return refusal_response(_content_types(request), http_status, status)
 
 
 def _try_again(request: Request, message: str) -> Response:
-    chosen = _FORMATS.get(_media_type(request), _JSON)
     status = Status(code=code_pb2.UNAVAILABLE, message=message)
     status.details.add().Pack(RETRY_INFO)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    return Response(chosen.write(status), 503, headers, media_type=chosen.media_type)
+    return refusal_response(_content_types(request), 503, status, headers)
 
 
 async def _refuse_route(request: Request, error: Exception) -> Response:

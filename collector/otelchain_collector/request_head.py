@@ -8,10 +8,13 @@ Heads that are too large, or that two servers could read in two ways, are refuse
 from typing import Final
 from urllib.parse import unquote
 
-import orjson
 from google.rpc import code_pb2
+from google.rpc.status_pb2 import Status
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from otelchain_collector.refusals import refusal_response
 
 # h11 looks at the size only of what has not come whole.
 _MAX_HEAD_BYTES: Final = 64 * 1024
@@ -26,32 +29,35 @@ class RequestHead:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
-        refusal = _refusal(scope)
-        if refusal is None:
+        refused = _refused(scope)
+        if refused is None:
             await self._app(_with_path(scope), receive, send)
         else:
-            await refusal(scope, receive, send)
+            await refused(scope, receive, send)
 
 
-def _refusal(scope: Scope) -> Response | None:
+def _refused(scope: Scope) -> Response | None:
     headers = scope["headers"]
     target_bytes = len(scope["raw_path"]) + len(scope["query_string"])
     if target_bytes + sum(len(name) + len(value) for name, value in headers) > _MAX_HEAD_BYTES:
-        return _refused(431, f"the target and headers are larger than {_MAX_HEAD_BYTES} bytes")
+        text = f"the target and headers are larger than {_MAX_HEAD_BYTES} bytes"
+        return _refusal(scope, 431, text)
     if not scope["http_version"].startswith("1."):
-        return _refused(505, "this port speaks HTTP/1.1")
+        return _refusal(scope, 505, "this port speaks HTTP/1.1")
     names = [name for name, _ in headers]
     if b"transfer-encoding" in names and b"content-length" in names:
         # RFC 9112, 6.3: an attempt at request smuggling.
-        return _refused(400, "Transfer-Encoding and Content-Length exclude each other")
+        return _refusal(scope, 400, "Transfer-Encoding and Content-Length exclude each other")
     return None
 
 
-def _refused(http_status: int, message: str) -> Response:
-    status = {"code": code_pb2.INVALID_ARGUMENT, "message": message}
+def _refusal(scope: Scope, http_status: int, message: str) -> Response:
+    status = Status(code=code_pb2.INVALID_ARGUMENT, message=message)
     # The rest of the connection may be anything.
     headers = {"connection": "close"}
-    return Response(orjson.dumps(status), http_status, headers, media_type="application/json")
+    return refusal_response(
+        Headers(scope=scope).getlist("content-type"), http_status, status, headers
+    )
 
 
 def _with_path(scope: Scope) -> Scope:

@@ -14,16 +14,21 @@ from otelchain_collector import api, logs, reindexing, rules, snapshot
 from otelchain_collector.admission import Door
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.checkpoint_lease import CheckpointLeases
-from otelchain_collector.doors import Doors, Sockets, doors_of, listening, published
+from otelchain_collector.doors import Doors, Sockets, doors_of, listening, published, too_few_files
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.exchange.reindex import total
 from otelchain_collector.grpc_server import GrpcServer
 from otelchain_collector.health import Health
 from otelchain_collector.http_server import HttpServer, guarded, http_server
 from otelchain_collector.ingest import Ingest
+from otelchain_collector.loop_faults import LoopFaults
 from otelchain_collector.memory_limit import MemoryLimit, MemoryPlan, memory_plan
 from otelchain_collector.metrics import Metrics
-from otelchain_collector.process import keep_memory_of_requests, share_the_interpreter
+from otelchain_collector.process import (
+    keep_memory_of_requests,
+    open_as_many_files_as_may_be,
+    share_the_interpreter,
+)
 from otelchain_collector.readers import Readers
 from otelchain_collector.real_path import real_path
 from otelchain_collector.receive_grpc import GrpcReceiver
@@ -68,6 +73,10 @@ def run(settings: CollectorSettings) -> None:
             f"{settings.max_request_bytes} as it arrives and decompressed; make it twice as large"
         )
     redaction = _redaction(settings)
+    open_files = open_as_many_files_as_may_be()
+    warning = too_few_files(open_files, settings.max_connections)
+    if warning:
+        _logger.warning("%s", warning)
     share_the_interpreter()
     keep_memory_of_requests()
     memory = memory_plan(
@@ -115,6 +124,7 @@ async def _serve(
     redaction: Redaction | None,
 ) -> None:
     stop = _stop_on_signal()
+    asyncio.get_running_loop().set_exception_handler(LoopFaults())
     writer = Writer(store)
     budget = ByteBudget(memory.queue.limit_bytes)
     ingest = Ingest(writer, budget, settings.max_attribute_bytes, redaction)
