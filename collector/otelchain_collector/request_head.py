@@ -2,9 +2,11 @@
 
 A target that is a whole address, as a proxy's are, becomes its path (RFC 9112, 3.2.2: a server MUST
 accept ``POST http://host/v1/traces HTTP/1.1``, and the host in it counts instead of the header).
-Heads that are too large, or that two servers could read in two ways, are refused.
+Heads that are too large, or that two servers could read in two ways, are refused; so are control
+characters in a path: no path of ours has one, and `$` of a pattern also matches before a newline.
 """
 
+import re
 from typing import Final
 from urllib.parse import unquote
 
@@ -15,6 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 # h11 looks at the size only of what has not come whole.
 _MAX_HEAD_BYTES: Final = 64 * 1024
+# As Unicode has them (Cc), and its two separators of lines.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEMES: Final = (b"http://", b"https://")
 
 
@@ -28,7 +32,10 @@ class RequestHead:
         """Pass the request on, or answer it."""
         refusal = _refusal(scope)
         if refusal is None:
-            await self._app(_with_path(scope), receive, send)
+            scope = _with_path(scope)
+            refusal = _path_refusal(scope["path"])
+        if refusal is None:
+            await self._app(scope, receive, send)
         else:
             await refusal(scope, receive, send)
 
@@ -44,6 +51,12 @@ def _refusal(scope: Scope) -> Response | None:
     if b"transfer-encoding" in names and b"content-length" in names:
         # RFC 9112, 6.3: an attempt at request smuggling.
         return _refused(400, "Transfer-Encoding and Content-Length exclude each other")
+    return None
+
+
+def _path_refusal(path: str) -> Response | None:
+    if _CONTROL.search(path):
+        return _refused(400, "the path has a control character in it")
     return None
 
 
