@@ -15,10 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from otelchain_collector.signals import SIGNALS
 from otelchain_collector.tokens import Permission, Tokens, Verdict
 
+_OTLP_PATHS: Final = [path for signal in SIGNALS for path in signal.paths]
 #: What each route needs, by its path as the application has it; a route that is not here is refused
 #: at the start. None: any valid token, since a question is stopped by the token that asked it.
 _PERMISSIONS: Final[dict[str, Permission | None]] = {
-    **{path: "write" for signal in SIGNALS for path in signal.paths},
+    **dict[str, Permission | None].fromkeys(_OTLP_PATHS, "write"),
     "/queries": "read",
     "/queries/{name}": "read",
     "/sql": "sql",
@@ -91,7 +92,8 @@ class HttpAuth:
         authorization = tuple(headers.getlist("authorization"))
         if not (paths and paths <= _OPEN):
             # One path, unless two routes match; then it takes what each of them needs.
-            for permission in {_PERMISSIONS.get(path) for path in paths} or {None}:
+            needed: set[Permission | None] = {_PERMISSIONS.get(path) for path in paths}
+            for permission in needed or {None}:
                 verdict = self._tokens.check(authorization, permission)
                 if verdict is not Verdict.ALLOWED:
                     kind = headers.get("content-type", "")
