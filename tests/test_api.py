@@ -1,6 +1,7 @@
 """Questions over HTTP, through a real server on a free port."""
 
 import asyncio
+import errno
 import http.client
 import json
 import socket
@@ -23,6 +24,7 @@ import otelchain_collector.rendering as rendering_module
 import otelchain_queries
 from otelchain_collector import api
 from otelchain_collector.answers import answer_sql, as_json
+from otelchain_collector.api_requests import MAX_BODIES_BYTES
 from otelchain_collector.budget import ByteBudget
 from otelchain_collector.json_values import json_rows
 from otelchain_collector.questions import WAITING_PER_THREAD
@@ -507,3 +509,51 @@ def test_an_answer_that_was_made_for_nobody_holds_nothing(store: Store) -> None:
     after.abandon()
 
     assert budget.used_bytes == 0
+
+
+def test_a_system_without_room_is_told_as_json_and_to_come_again(
+    port: int, readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(readers, "answer", fails)
+
+    for path, body in (("/sql", {"sql": "SELECT 1"}), ("/queries/traces", {})):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("POST", path, json.dumps(body), JSON)
+        response = connection.getresponse()
+        assert (response.status, response.headers["retry-after"]) == (503, "1")
+        assert "error" in json.loads(response.read())
+        connection.close()
+
+
+def test_bodies_of_questions_have_so_much_room_together(port: int) -> None:
+    begun = []
+    for _ in range(MAX_BODIES_BYTES // (1024 * 1024)):
+        sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+        sock.sendall(
+            b"POST /sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 1048576\r\n\r\n" + bytes(1024 * 1024 - 1)
+        )
+        begun.append(sock)
+    question = {"sql": f"SELECT 1 -- {'x' * 1000}"}
+    try:
+        wait_until(lambda: request(port, "POST", "/sql", question)[0] == 503)
+        status, answer = request(port, "POST", "/sql", question)
+        assert (status, answer) == (
+            503,
+            {"error": "too many large questions at once; ask again in a second"},
+        )
+    finally:
+        for sock in begun:
+            sock.close()
+
+    wait_until(lambda: request(port, "POST", "/sql", question)[0] == 200)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost:1@evil.example", "[::1].evil.example", "localhost:80.evil.example", "[::1"]
+)
+def test_a_host_that_only_begins_with_our_name_is_refused(port: int, host: str) -> None:
+    assert request(port, "GET", "/queries", headers={"host": host})[0] == 400

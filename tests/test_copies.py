@@ -3,6 +3,8 @@
 import asyncio
 import http.client
 import os
+import select
+import socket
 import stat
 import subprocess
 import sys
@@ -10,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from starlette.requests import Request
 
 import collector_process
 from collector_process import RunningCollector, ask
@@ -25,7 +29,7 @@ from otelchain_collector.errors import StoreError
 from otelchain_collector.hosts import AllowedHosts
 from otelchain_collector.rewrite import rewrite
 from otelchain_collector.salvage import log_of
-from otelchain_collector.snapshot import SnapshotSpoiledError, _Snapshots
+from otelchain_collector.snapshot import SnapshotSpoiledError, _checksums, _Snapshots
 from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 from otlp_requests import START, body, request, span, text
@@ -527,3 +531,45 @@ def test_a_place_that_cannot_take_a_snapshot_is_named(
 
     assert result.exit_code == 2
     assert expected in result.output
+
+
+def test_checksums_are_read_of_one_request_at_a_time(
+    tmp_path: Path, start_collector: Start
+) -> None:
+    collector = start_collector(tmp_path / "live.duckdb", *UNTOUCHED)
+    host, port = collector.http.rsplit(":", 1)
+    head = b"POST /snapshot HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    with (
+        socket.create_connection((host, int(port)), timeout=30) as one,
+        socket.create_connection((host, int(port)), timeout=30) as other,
+    ):
+        for sock in (one, other):
+            sock.sendall(head + bytes(8))
+        # Whichever comes second is answered although its body has not come.
+        [refused], _, _ = select.select([one, other], [], [], 30)
+        said = refused.recv(65_536)
+        assert said.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1" in said.lower()
+        read = other if refused is one else one
+        read.sendall(b"\0")
+        assert read.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_no_more_checksums_are_kept_than_the_file_has_blocks() -> None:
+    sent = [bytes([1]) * 20, bytes([2]) * 20, bytes([3]) * 20]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": sent.pop(0), "more_body": bool(sent)}
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+
+    assert asyncio.run(_checksums(request, 24)) == bytes([1]) * 20 + bytes([2]) * 4
+    assert not sent
+
+
+def test_a_page_of_reindex_has_a_small_body(tmp_path: Path, start_collector: Start) -> None:
+    collector = start_collector(tmp_path / "live.duckdb")
+    kind = {"content-type": "application/json"}
+
+    assert ask(collector, "POST", "/reindex", b" " * 1022 + b"{}", kind)[0] == 200
+    assert ask(collector, "POST", "/reindex", b" " * 1023 + b"{}", kind)[0] == 413

@@ -1,6 +1,7 @@
 """SQL that somebody wrote, in a process of its own that reads the file of the writer."""
 
 import asyncio
+import errno
 import os
 import signal
 import threading
@@ -390,5 +391,37 @@ def test_a_question_learns_nothing_of_where_the_file_lies(asking: Asking, tmp_pa
             text = (await asking.ask(asked)).body.decode()
             assert str(tmp_path) not in text, table
             assert str(Path.home()) + "/" not in text, table
+
+    asking.run(scenario)
+
+
+def test_a_process_that_the_system_does_not_start_is_asked_for_again_later(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def scenario() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("otelchain_collector.answering_process.subprocess.Popen", fails)
+            with pytest.raises(StoreUnavailableError, match="did not start"):
+                await asking.rows(COUNT)
+        assert await asking.rows(COUNT) == [[0]]
+
+    asking.run(scenario)
+
+
+def test_a_thread_that_the_system_does_not_start_is_asked_for_again_later(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def scenario() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(asking.processes._threads, "submit", fails)
+            with pytest.raises(StoreUnavailableError, match="no thread"):
+                await asking.rows(COUNT)
+        assert await asking.rows(COUNT) == [[0]]
 
     asking.run(scenario)

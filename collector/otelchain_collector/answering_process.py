@@ -26,6 +26,7 @@ _GRACE_SECONDS: Final = 1.0
 _BASE_BYTES: Final = 256 * 1024 * 1024
 # It takes half a second, more on a busy machine.
 _START_SECONDS: Final = 30.0
+_NOT_STARTED: Final = "the process that answers SQL did not start; ask again in a second"
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[4:]; "
     "from otelchain_collector.sql_process import main; main(*sys.argv[1:4])"
@@ -76,19 +77,23 @@ class AnsweringProcess:
         # Who leaves an answer where it is must not hand it to the next.
         self._is_amid_answer = False
         self._seconds = 0.0
-        self._process = subprocess.Popen(  # noqa: S603 - this Python, with our own code
-            [sys.executable, "-I", "-c", _START, str(database), *map(str, limits), *modules],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**variables, **_ALLOCATORS},
-        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - this Python, with our own code
+                [sys.executable, "-I", "-c", _START, str(database), *map(str, limits), *modules],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**variables, **_ALLOCATORS},
+            )
+        except OSError as error:  # No descriptors, processes or memory left.
+            _logger.exception("the process that answers SQL cannot be started")
+            raise StoreUnavailableError(_NOT_STARTED) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._questions, self._answers = self._process.stdin, self._process.stdout
         with _Deadline(_START_SECONDS, self.kill):
             if self._answers.readline() != READY:
                 self.end()
-                raise StoreUnavailableError("the process that answers SQL did not start")
+                raise StoreUnavailableError(_NOT_STARTED)
 
     @property
     def may_go_on(self) -> bool:

@@ -5,6 +5,7 @@ when the collector stops.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, Final
@@ -32,6 +33,8 @@ from otelchain_collector.answers import (
 )
 from otelchain_collector.api_requests import (
     AGAIN,
+    MAX_BODIES_BYTES,
+    OUT_OF_SOMETHING,
     Refused,
     error_answer,
     gone,
@@ -57,6 +60,8 @@ from otelchain_queries import QueryError
 
 _MAX_ID_CHARS: Final = 64
 _MAX_OFFSET: Final = 10**9
+
+_logger = logging.getLogger(__name__)
 
 
 def routes(
@@ -101,6 +106,7 @@ class _Api:
     ) -> None:
         self._readers, self._sql = readers, sql
         self._answers = ByteBudget(MAX_ANSWER_BYTES)
+        self._bodies = ByteBudget(MAX_BODIES_BYTES)
         self._hosts = allowed_hosts
         self._max_seconds = max_seconds
         self._taking_seconds = taking_seconds
@@ -170,14 +176,15 @@ class _Api:
         return error_answer(404, "no question with this id is being answered")
 
     async def _respond(self, request: Request, fields: set[str], prepare: _Prepare) -> Response:
+        held = self._bodies.reserve()
         try:
             self._hosts.check(request)
-            body = await json_body(request, fields)
+            body = await json_body(request, fields, hold=held.add)
             asker = Asker(partial(gone, request), asker_of(request.scope), _question_id(body))
             wanted = _Wanted(_wants_arrow(request), self._answers.reserve(), self._taking_seconds)
             return await self._answer(prepare(body, wanted), asker, wanted)
         except Refused as refused:
-            return error_answer(refused.status, str(refused))
+            return error_answer(refused.status, str(refused), refused.headers)
         except (TooManyQuestionsError, StoreUnavailableError) as error:
             return error_answer(503, str(error), AGAIN)
         except QueueFullError:
@@ -190,6 +197,11 @@ class _Api:
             return error_answer(503, "the collector is stopping; ask again in a second", AGAIN)
         except ClientDisconnect:
             return Response(status_code=400)  # Nobody is there to read it.
+        except OSError:
+            _logger.exception("a question could not be asked")
+            return error_answer(503, OUT_OF_SOMETHING, AGAIN)
+        finally:
+            held.release()
 
     async def _answer(self, ask: _Ask, asker: Asker, wanted: "_Wanted") -> Response:
         try:

@@ -3,12 +3,18 @@
 Otherwise a web page could reach it by giving its own name the address 127.0.0.1.
 """
 
+import re
 from collections.abc import Collection
+from typing import Final
 
 from starlette.requests import Request
 
 from otelchain_collector.errors import CollectorError
 from otelchain_collector.settings import is_loopback
+
+# RFC 9110, 7.2, without what is not a name: a user in front (``localhost:1@evil.example``), or more
+# behind the brackets or the port.
+_HOST: Final = re.compile(r"(?:\[([^\[\]@/?#\s]+)\]|([^\[\]:@/?#\s]+))(?::[0-9]*)?")
 
 
 class WrongHostError(CollectorError):
@@ -31,17 +37,16 @@ class AllowedHosts:
         Raises:
             WrongHostError: It calls the collector by another name.
         """
-        host = _hostname(request.headers.get("host", ""))
-        bound = (request.scope.get("server") or ("",))[0]
-        if "*" in self._names or host in {bound, *self._names}:
+        said = request.headers.get("host", "").strip().lower()
+        host = _hostname(said)
+        bound = (request.scope.get("server") or (None,))[0]
+        if "*" in self._names or (host and host in {bound, *self._names}):
             return
         if not (is_loopback(host) or host.endswith(".localhost")):
-            raise WrongHostError(f"host {host!r} is not this collector's address")
+            raise WrongHostError(f"host {host or said!r} is not this collector's address")
 
 
 def _hostname(host: str) -> str:
-    """Return the Host header without the port and without the brackets of IPv6."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
+    """Return a Host header without port and brackets; empty when it is none."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1] or found[2]

@@ -5,12 +5,14 @@ import logging
 from collections.abc import Iterator
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from otelchain_collector.admission import Door
 from otelchain_collector.auth import HttpAuth
 from otelchain_collector.limits import FULL, http_protocol
 from otelchain_collector.metrics import HttpMetrics, Metrics
+from otelchain_collector.receive_http import NOWHERE
 from otelchain_collector.request_head import RequestHead
 from otelchain_collector.response_headers import ResponseHeaders
 from otelchain_collector.settings import CollectorSettings
@@ -31,9 +33,9 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def guarded(app: ASGIApp, tokens: Tokens, metrics: Metrics) -> ASGIApp:
+def guarded(app: Starlette, tokens: Tokens, metrics: Metrics) -> ASGIApp:
     """Put the layers around the application that each request passes, the outermost last."""
-    inner = HttpMetrics(HttpAuth(app, tokens), metrics.requests)
+    inner = HttpMetrics(HttpAuth(app, NOWHERE, tokens), metrics.requests)
     return ResponseHeaders(RequestHead(inner))
 
 

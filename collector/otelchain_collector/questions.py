@@ -18,6 +18,7 @@ WAITING_PER_THREAD: Final = 4
 _INTERRUPT_AGAIN_SECONDS: Final = 0.05
 # A question that DuckDB can interrupt ends within milliseconds.
 _CLOSE_SECONDS: Final = 2.0
+_NO_THREAD: Final = "there is no thread for this question now; ask again in a second"
 _STOPPING: Final = "the collector is stopping; ask again in a second"
 
 Result = TypeVar("Result")
@@ -161,7 +162,12 @@ class Lane:
             with suppress(RuntimeError):  # The loop is closed: the collector has stopped.
                 loop.call_soon_threadsafe(self._open.discard, running)
 
-        running = _Running(question, self._threads.submit(question.run), asyncio.Event())
+        try:
+            future = self._threads.submit(question.run)
+        except RuntimeError as error:  # The system gives no more threads.
+            question.end()
+            raise StoreUnavailableError(_NO_THREAD) from error
+        running = _Running(question, future, asyncio.Event())
         self._open.add(running)
         running.future.add_done_callback(ended)
         return running

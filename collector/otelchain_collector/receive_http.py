@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from otelchain_collector.api_requests import AGAIN, OUT_OF_SOMETHING, error_answer
 from otelchain_collector.budget import QueueFullError, Reservation
 from otelchain_collector.decoding import EncodedRequest
 from otelchain_collector.errors import StoreUnavailableError
@@ -72,20 +73,15 @@ def application(ingest: Ingest, max_request_bytes: int, others: Sequence[BaseRou
             *(
                 Route(path, _Receiver(signal, ingest, max_request_bytes).export, methods=["POST"])
                 for signal in SIGNALS
-                for path in _paths(signal)
+                for path in signal.paths
             ),
             *others,
         ],
-        exception_handlers={HTTPException: _refuse_route},
+        exception_handlers={HTTPException: _refuse_route, OSError: _out_of_something},
     )
     # Python's exporter takes a redirect for success and does not follow it.
     app.router.redirect_slashes = False
     return app
-
-
-def _paths(signal: Signal) -> tuple[str, ...]:
-    # The second is what an exporter uses whose base endpoint already names the first.
-    return signal.path, signal.path * 2
 
 
 class _Receiver:
@@ -214,3 +210,13 @@ async def _refuse_route(request: Request, error: Exception) -> Response:
         )
     response.headers.update(error.headers or {})
     return response
+
+
+async def _out_of_something(_: Request, error: Exception) -> Response:
+    """Answer what met the system's limits (descriptors, processes, the disk), whatever it asked."""
+    _logger.error("a request could not be answered", exc_info=error)
+    return error_answer(503, OUT_OF_SOMETHING, AGAIN)
+
+
+#: Where a request goes that no route matches.
+NOWHERE = Starlette(exception_handlers={HTTPException: _refuse_route})

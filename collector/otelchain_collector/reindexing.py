@@ -35,6 +35,8 @@ from otelchain_collector.store import Store
 from otelchain_collector.writer import Writer
 
 _MAX_BIGINT: Final = 2**63 - 1
+_MAX_BODY_BYTES: Final = 1024
+_AT_WORK: Final = "another reindex is at work; ask again in a second"
 _LATER: Final = (
     QueryFailed,
     QuestionStoppedError,
@@ -73,13 +75,15 @@ class _Pages:
         """POST: one page, and where the next one begins."""
 
         async def answer() -> Any:
-            body = await json_body(request, {"table", "start"})
+            if self._one_at_a_time.locked():
+                raise StoreUnavailableError(_AT_WORK)
+            body = await json_body(request, {"table", "start"}, max_bytes=_MAX_BODY_BYTES)
             table = body.get("table", START.table)
             if table not in TABLES:
                 raise Refused(400, f"table must be one of: {', '.join(TABLES)}")
             place = Place(table, whole_number(body, "start", START.start, _MAX_BIGINT))
             if self._one_at_a_time.locked():
-                raise StoreUnavailableError("another reindex is at work; ask again in a second")
+                raise StoreUnavailableError(_AT_WORK)
             async with self._one_at_a_time:
                 page = await self._page(request, place)
             following = page.following and page.following._asdict()
@@ -109,7 +113,7 @@ class _Pages:
             self._hosts.check(request)
             return json_answer(await answer())
         except Refused as refused:
-            return error_answer(refused.status, str(refused))
+            return error_answer(refused.status, str(refused), refused.headers)
         except WrongHostError as error:
             return error_answer(400, str(error))
         # QueryFailed: the collector stops, or there is no memory now.

@@ -2,9 +2,11 @@
 
 A target that is a whole address, as a proxy's are, becomes its path (RFC 9112, 3.2.2: a server MUST
 accept ``POST http://host/v1/traces HTTP/1.1``, and the host in it counts instead of the header).
-Heads that are too large, or that two servers could read in two ways, are refused.
+Heads that are too large, or that two servers could read in two ways, are refused; so are control
+characters in a path: no path of ours has one, and `$` of a pattern also matches before a newline.
 """
 
+import re
 from typing import Final
 from urllib.parse import unquote
 
@@ -18,6 +20,8 @@ from otelchain_collector.refusals import refusal_response
 
 # h11 looks at the size only of what has not come whole.
 _MAX_HEAD_BYTES: Final = 64 * 1024
+# As Unicode has them (Cc), and its two separators of lines.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEMES: Final = (b"http://", b"https://")
 
 
@@ -31,7 +35,10 @@ class RequestHead:
         """Pass the request on, or answer it."""
         refused = _refused(scope)
         if refused is None:
-            await self._app(_with_path(scope), receive, send)
+            scope = _with_path(scope)
+            refused = _path_refused(scope)
+        if refused is None:
+            await self._app(scope, receive, send)
         else:
             await refused(scope, receive, send)
 
@@ -48,6 +55,12 @@ def _refused(scope: Scope) -> Response | None:
     if b"transfer-encoding" in names and b"content-length" in names:
         # RFC 9112, 6.3: an attempt at request smuggling.
         return _refusal(scope, 400, "Transfer-Encoding and Content-Length exclude each other")
+    return None
+
+
+def _path_refused(scope: Scope) -> Response | None:
+    if _CONTROL.search(scope["path"]):
+        return _refusal(scope, 400, "the path has a control character in it")
     return None
 
 

@@ -48,6 +48,14 @@ class Signal:
         """Where HTTP clients send it."""
         return f"/v1/{self.name}"
 
+    @property
+    def paths(self) -> tuple[str, str]:
+        """Where it is taken.
+
+        The second is what an exporter uses whose base endpoint already names the first.
+        """
+        return self.path, self.path * 2
+
 
 TRACES = Signal(
     name="traces",

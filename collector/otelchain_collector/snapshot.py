@@ -15,16 +15,15 @@ import struct
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Final
 
-import orjson
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from otelchain_collector.api_requests import AGAIN, Refused, error_answer
 from otelchain_collector.errors import StoreUnavailableError
 from otelchain_collector.hosts import AllowedHosts, WrongHostError
 from otelchain_collector.open_database import OpenDatabase
-from otelchain_collector.statuses import RETRY_AFTER_SECONDS
 from otelchain_collector.writer import Writer
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -41,6 +40,7 @@ CHECKSUM_BYTES: Final = 8
 FRAME: Final = struct.Struct("<QI")
 _BLOCKS_AT_A_TIME: Final = 64
 _MOST_CHECKSUMS_BYTES: Final = 2**40 // BLOCK_BYTES * CHECKSUM_BYTES
+_ANOTHER: Final = "another one is being sent"
 
 _logger = logging.getLogger(__name__)
 
@@ -58,29 +58,43 @@ def route(writer: Writer, database: OpenDatabase, allowed_hosts: Collection[str]
 class _Snapshots:
     def __init__(self, writer: Writer, database: OpenDatabase, hosts: AllowedHosts) -> None:
         self._writer, self._database, self._hosts = writer, database, hosts
+        self._one_at_a_time = asyncio.Lock()
 
     async def send(self, request: Request) -> Response:
         try:
             self._hosts.check(request)
-            known = await _checksums(request)
-            size = await asyncio.wrap_future(self._writer.between_commits(self._begin))
+            if request.method == "POST":
+                return await self._rest(request)
+            size = await self._begun()
         except WrongHostError as error:
-            return Response(orjson.dumps({"error": str(error)}), 400, media_type="application/json")
-        except ValueError as error:
-            return Response(orjson.dumps({"error": str(error)}), 413, media_type="application/json")
+            return error_answer(400, str(error))
+        except Refused as refused:
+            return error_answer(refused.status, str(refused))
         except StoreUnavailableError as error:
-            again = {"retry-after": str(RETRY_AFTER_SECONDS)}
-            text = orjson.dumps({"error": f"no snapshot now: {error}"})
-            return Response(text, 503, again, media_type="application/json")
-        if request.method == "POST":
-            return _Sending(self._frames(size, known), self._end, {})
+            return error_answer(503, f"no snapshot now: {error}", AGAIN)
+        except ClientDisconnect:
+            return Response(status_code=400)  # Nobody is there to read it.
         headers = {"content-length": str(size)}
         return _Sending(self._pieces(size), self._end, headers)
+
+    async def _rest(self, request: Request) -> Response:
+        # Before the body is read: beside those of the one that is sent, there are the checksums of
+        # one request at most.
+        if self._writer.checkpoints.is_copied or self._one_at_a_time.locked():
+            raise StoreUnavailableError(_ANOTHER)
+        async with self._one_at_a_time:
+            blocks = -(-self._database.file_bytes() // BLOCK_BYTES)
+            known = await _checksums(request, blocks * CHECKSUM_BYTES)
+            size = await self._begun()
+        return _Sending(self._frames(size, known), self._end, {})
+
+    async def _begun(self) -> int:
+        return await asyncio.wrap_future(self._writer.between_commits(self._begin))
 
     def _begin(self) -> int:
         """Return the size of the file, which no checkpoint changes from now on."""
         if self._writer.checkpoints.is_copied:
-            raise StoreUnavailableError("another one is being sent")
+            raise StoreUnavailableError(_ANOTHER)
         self._database.mend()
         self._database.checkpoint()
         self._writer.checkpoints.hold()
@@ -131,12 +145,18 @@ class _Snapshots:
         return await asyncio.to_thread(self._database.read_file, offset, size)
 
 
-async def _checksums(request: Request) -> bytes:
+async def _checksums(request: Request, most_bytes: int) -> bytes:
+    """Return the checksums of the blocks that the file has; what comes behind them is dropped.
+
+    The file may have become shorter since the receiver got it.
+    """
     known = bytearray()
+    size = 0
     async for piece in request.stream():
-        known += piece
-        if len(known) > _MOST_CHECKSUMS_BYTES:
-            raise ValueError("more checksums than a file of 1 TiB has blocks")
+        size += len(piece)
+        if size > _MOST_CHECKSUMS_BYTES:
+            raise Refused(413, "more checksums than a file of 1 TiB has blocks")
+        known += piece[: most_bytes - len(known)]
     return bytes(known)
 
 
