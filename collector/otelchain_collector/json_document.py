@@ -10,8 +10,8 @@ import orjson
 #: Stands for bytes that are not UTF-8; no text can hold it.
 NOT_UTF8 = "\ufdd0\udc00\ud800"
 _UNDECODED = re.compile("[\udc80-\udcff]+")
-# A record that otlp_fields lets through has 160 brackets around its innermost value.
-_MAX_BRACKETS = 400
+#: A record that otlp_fields lets through has 160 brackets around its innermost value.
+MAX_BRACKETS = 400
 # A text that is never closed is one token too: otherwise each quote in it would begin a search to
 # the end, which takes the square of its length.
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
@@ -53,19 +53,19 @@ def _double(literal: str) -> float:
 
 
 def _shallow(text: str) -> str:
-    """Put null in the place of everything inside more than _MAX_BRACKETS brackets."""
+    """Put null in the place of everything inside more than MAX_BRACKETS brackets."""
     kept: list[str] = []
     depth = start = 0
     for token in _TOKENS.finditer(text):
         bracket = token[0]
         if bracket in ("[", "{"):
             depth += 1
-            if depth == _MAX_BRACKETS + 1:
+            if depth == MAX_BRACKETS + 1:
                 kept.append(text[start : token.start()] + "null")
         elif bracket in ("]", "}"):
-            if depth == _MAX_BRACKETS + 1:
+            if depth == MAX_BRACKETS + 1:
                 start = token.end()
             depth -= 1
-    if depth > _MAX_BRACKETS:
-        raise ValueError(f"more than {_MAX_BRACKETS} brackets are never closed")
+    if depth > MAX_BRACKETS:
+        raise ValueError(f"more than {MAX_BRACKETS} brackets are never closed")
     return "".join([*kept, text[start:]])
