@@ -582,3 +582,18 @@ def test_the_collector_that_runs_stores_the_same(
 
     imported("langsmith", tmp_path / "t.duckdb", str(file))
     assert rows(collector.database) == rows(tmp_path / "t.duckdb")
+
+
+def test_an_integer_that_python_does_not_read_stays_as_its_digits(tmp_path: Path) -> None:
+    runs = [
+        '{"id": "%s", "trace_id": "%s", "name": "n", "run_type": "chain", "outputs": {},'
+        ' "start_time": "2026-01-01T00:00:00", "end_time": "2026-01-01T00:00:01",'
+        ' "inputs": {"x": %s}}' % (2 * (f"00000000-0000-4000-8000-00000000000{number}",) + (value,))
+        for number, value in enumerate(["1", "1" * 5_000, "2"])
+    ]
+    file = tmp_path / "runs.json"
+    file.write_text("[\n{}\n]".format(",\n".join(runs)))
+
+    code, said = imported("langsmith", tmp_path / "t.duckdb", str(file))
+
+    assert (code, said) == (0, ["imported: 3 records"])

@@ -197,7 +197,8 @@ def test_a_span_nested_too_deep_is_rejected_alone() -> None:
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": {}}]}]}', "spans is not an array"),
         (b'{"resourceSpans": [NaN]}', "resourceSpans is not an object"),
         (b"\xff\xfe", "the body is not JSON"),
-        (b"[" * 100_000, "the body is not JSON"),
+        (b"[" * 100_000, "not JSON: more than 400 brackets are never closed"),
+        (b"\xef\xbb\xbf{}", "not JSON: it starts with a byte order mark"),
     ],
 )
 def test_a_body_of_another_form_is_malformed(body: bytes, message: str) -> None:

@@ -721,3 +721,46 @@ def test_every_page_is_exported_once_and_in_the_order_of_time(
 
     assert [int(each["startTimeUnixNano"]) for each in found] == times
     assert len({each["spanId"] for each in found}) == 60
+
+
+# --- what a parser does not take -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '"kind": ' + "1" * 5_000,
+        '"kind": 1e400',
+        *(
+            '"attributes": ' + "[" * depth + "]" * depth
+            for depth in (900, 980, 1_000, 1_010, 5_000)
+        ),
+    ],
+    ids=["digits", "exponent", "900", "980", "1000", "1010", "5000"],
+)
+def test_a_number_or_a_depth_that_python_refuses_costs_its_own_record(
+    odd: str, tmp_path: Path
+) -> None:
+    tree = json.loads(json.dumps(GOLDEN_SPAN))
+    [scope] = tree["resourceSpans"][0]["scopeSpans"]
+    [span] = scope["spans"]
+    scope["spans"] = [{**span, "spanId": f"{number:016x}"} for number in (1, 2, 3)]
+    scope["spans"][1]["odd"] = "PLACEHOLDER"
+    line = json.dumps(tree).replace('"odd": "PLACEHOLDER"', odd)
+    file = write_lines(tmp_path / "in.jsonl", [line])
+
+    code, said = imported("otlp-json", tmp_path / "t.duckdb", str(file))
+
+    assert (code, said[-2:]) == (1, ["imported: 2 records", "not imported: 1"])
+    assert "int_max" not in "".join(said)
+
+
+def test_a_text_that_is_never_closed_is_told_with_its_line(tmp_path: Path) -> None:
+    file = write_lines(
+        tmp_path / "in.jsonl", [GOLDEN_SPAN, '{"resourceSpans":[{"a":"' + '\\"' * 500_000]
+    )
+
+    code, said = imported("otlp-json", tmp_path / "t.duckdb", str(file))
+
+    assert (code, said[0]) == (1, f"{file}:2: not JSON: Unterminated string starting at")
+    assert "imported: 1 records" in said

@@ -483,6 +483,7 @@ def test_json_text_with_a_name_twice_stays_json() -> None:
         '{"customer": {"name": "Bob"}, "score": NaN}',
         '[Infinity, {"customer": {"name": "Bob"}}]',
         '{"customer": {"name": "Bob"}, "score": 1e999}',
+        '{"customer": {"name": "Bob"}, "score": %s}' % ("1" * 5_000),
         '{"customer": {"name": "Bob"}, "customer": 1}',
         '{"customer": 1, "customer": {"name": "Bob"}}',
         '\ufeff{"customer": {"name": "Bob"}}',

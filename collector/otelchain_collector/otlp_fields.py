@@ -5,7 +5,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -79,22 +79,22 @@ def fill(message: Message, entry: dict[str, Any], depth: int) -> None:
             inner.SetInParent()
             fill(inner, as_object(value, key), depth + 1)
         else:
-            _set(message, field, value)
+            _put(partial(setattr, message, field.name), field, value)
 
 
 def _fill_list(message: Message, field: FieldDescriptor, value: Any, depth: int) -> None:
     target = getattr(message, field.name)
     for item in as_array(value, field.json_name):
         if field.message_type is None:
-            target.append(_scalar(field, item))
+            _put(target.append, field, item)
         else:
             fill(target.add(), as_object(item, field.json_name), depth + 1)
 
 
-def _set(message: Message, field: FieldDescriptor, value: Any) -> None:
+def _put(put: Callable[[Any], None], field: FieldDescriptor, value: Any) -> None:
     try:
-        setattr(message, field.name, _scalar(field, value))
-    except ValueError as error:  # protobuf knows the range of each integer type.
+        put(_scalar(field, value))
+    except (ValueError, OverflowError) as error:  # protobuf knows the range of each integer type.
         raise WrongValueError(f"{field.json_name} is out of range") from error
 
 
@@ -162,10 +162,10 @@ def _double(field: FieldDescriptor, value: Any) -> float:
             raise WrongValueError(f"{field.json_name} is not a number")
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
         raise WrongValueError(f"{field.json_name} is not a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise WrongValueError(f"{field.json_name} is out of range") from None
+    number = float(value)  # An integer beyond every double raises OverflowError, a text does not.
+    if isinstance(value, str) and math.isinf(number):
+        raise OverflowError
+    return number
 
 
 def _boolean(field: FieldDescriptor, value: Any) -> bool:

@@ -139,7 +139,7 @@ def _json_name(field: str) -> str:
 def _load(body: bytes) -> Any:
     try:
         return load_json(body)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise MalformedRequestError(f"the body is not JSON: {error}") from error
 
 

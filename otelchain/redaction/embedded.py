@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 _BYTE_ORDER_MARK = "\ufeff"
+_MAX_INTEGER_CHARS = 4_000
 
 
 def looks_like_json(text: str) -> bool:
@@ -39,7 +40,9 @@ def redact_json(text: str, redact: Callable[[Any], Any]) -> str | None:
         inner = redact_json(text.removeprefix(_BYTE_ORDER_MARK), redact)
         return None if inner is None else _BYTE_ORDER_MARK + inner
     try:
-        tree = json.loads(text, parse_float=_number, object_pairs_hook=_all_entries)
+        tree = json.loads(
+            text, parse_float=_number, parse_int=_integer, object_pairs_hook=_all_entries
+        )
     except ValueError:
         return None
     redacted = redact(tree)
@@ -76,6 +79,11 @@ def _all_entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, value in pairs:
         tree[_SameName(name) if name in tree else name] = value
     return tree
+
+
+def _integer(literal: str) -> int | str:
+    # Python refuses longer ones than 4,300 digits.
+    return int(literal) if len(literal) <= _MAX_INTEGER_CHARS else literal
 
 
 def _number(literal: str) -> float | str:

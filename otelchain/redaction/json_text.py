@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 # Tokens of RFC 8259 that stand for a value or a name.
 _SCALAR = re.compile(
-    r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null', re.DOTALL
+    r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|true|false|null'
+    r"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?",
+    re.DOTALL,
 )
 
 
@@ -26,7 +28,8 @@ class Replaced(NamedTuple):
 def is_json(text: str) -> bool:
     """Tell whether a text is JSON, also where a name occurs twice or a number is out of range."""
     try:
-        json.loads(text, parse_constant=_refuse)
+        # As floats, because Python refuses an integer of more than 4,300 digits.
+        json.loads(text, parse_constant=_refuse, parse_int=float)
     except (ValueError, RecursionError):
         return False
     return True

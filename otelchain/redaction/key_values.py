@@ -59,9 +59,10 @@ _TYPE = re.compile(r"(?:Str|Bytes|Type|Types|Credentials|Callable|Provider)\Z")
 _TRAILING = ",.)]}!?:，。；、）】」"
 _QUOTES = "\\\"'`"
 # What matters inside of brackets: brackets, quotes (behind backslashes in JSON inside a string),
-# numbers.
-_TOKEN = re.compile(r"[\[\]{}()]|(\\*[\"'])|[0-9]{3,}")
-_ENDS = {quote: re.compile(rf"\\*{quote}") for quote in "\"'"}
+# numbers. A run of backslashes is looked at from its start only: from each of them it would take
+# the square of their number.
+_TOKEN = re.compile(r"[\[\]{}()]|(?<!\\)(\\*[\"'])|[0-9]{3,}")
+_ENDS = {quote: re.compile(rf"(?<!\\)\\*{quote}") for quote in "\"'"}
 _PASSWORD_WORDS = ("pass", "pwd", "cvv", "cvc", "ssn", "otp", "jwt")
 
 

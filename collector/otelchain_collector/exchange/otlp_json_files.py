@@ -8,6 +8,7 @@ from otelchain_collector.exchange.delivery import Request
 from otelchain_collector.exchange.pages import RELATIONS, Ask, Filters, pages
 from otelchain_collector.exchange.requests import request
 from otelchain_collector.exchange.sources import Document
+from otelchain_collector.json_document import MAX_BRACKETS
 from otelchain_collector.signals import SIGNALS, TRACES, Signal
 
 # What a receiver takes without thinking, and an editor opens.
@@ -77,7 +78,11 @@ def requests_in(document: Document, complain: Callable[[str, int, str], None]) -
 
 def _requests(signal: Signal, tree: dict[str, Any], place: str) -> Iterator[Request]:
     # json, because it writes NaN and half surrogate pairs, which the decoder knows about.
-    body = json.dumps({_resources(signal): tree[_resources(signal)]}).encode()
+    try:
+        body = json.dumps({_resources(signal): tree[_resources(signal)]}).encode()
+    except RecursionError:  # orjson reads more brackets than json writes.
+        tree = _shallow(tree, MAX_BRACKETS)
+        body = json.dumps({_resources(signal): tree[_resources(signal)]}).encode()
     records = list(_flat(signal, tree))
     if len(body) <= REQUEST_BYTES:
         # What is not even a list of resources is one that cannot be read.
@@ -95,6 +100,18 @@ def _requests(signal: Signal, tree: dict[str, Any], place: str) -> Iterator[Requ
         size_bytes += record_bytes
     if part:
         yield Request(signal, _joined(signal, part), place, _count(part))
+
+
+def _shallow(tree: Any, brackets: int) -> Any:
+    """Put null in the place of everything inside more brackets, as `load_json` does."""
+    if not isinstance(tree, (dict, list)):
+        return tree
+    if brackets == 0:
+        return None
+    copy = tree.copy()
+    for key in tree if isinstance(tree, dict) else range(len(tree)):
+        copy[key] = _shallow(tree[key], brackets - 1)
+    return copy
 
 
 def _count(records: Iterable[_Placed]) -> int:
