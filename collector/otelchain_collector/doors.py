@@ -135,9 +135,12 @@ def _reached(address: Address) -> Address:
 def _listening(option: str, address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server(address, family=family)
+        server = socket.create_server(address, family=family)
     except OSError as error:
         raise CollectorError(_why_not_bound(option, address, error)) from error
+    # asyncio sends small answers at once (TCP_NODELAY) only on a socket that says that it is TCP;
+    # otherwise the second part of an answer waits for the client to acknowledge the first, 40 ms.
+    return socket.socket(server.family, server.type, socket.IPPROTO_TCP, fileno=server.detach())
 
 
 def _why_not_bound(option: str, address: Address, error: Exception) -> str:
