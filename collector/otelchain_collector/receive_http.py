@@ -25,6 +25,7 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.record_limit import TooManyRecordsError
 from otelchain_collector.signals import SIGNALS, Signal
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS, RETRY_INFO, success
 from otelchain_collector.writer import Outcome
@@ -114,6 +115,8 @@ class _Receiver:
         except TooLargeError:
             message = f"the request is larger than {self._max_request_bytes} bytes"
             return _refusal(request, 413, code_pb2.RESOURCE_EXHAUSTED, message)
+        except TooManyRecordsError as error:
+            return _refusal(request, 413, code_pb2.RESOURCE_EXHAUSTED, str(error))
         except (QueueFullError, StoreUnavailableError) as error:
             return _try_again(request, str(error))
         except asyncio.CancelledError:  # The end of the drain; what is not committed was not kept.
