@@ -167,7 +167,7 @@ FAILURES = (
             "prometheus/prometheus#18408",
             "langfuse/langfuse#16487",
         ),
-        "Decompression stops at the limit",
+        "Decompression stops at the limit; what is in a request is counted before it is decoded",
     ),
     Failure(
         "gzip-refused",

@@ -89,16 +89,7 @@ def to_json(tree: Any) -> str:
     Raises:
         orjson.JSONEncodeError: The tree is deeper than 254 levels.
     """
-    return to_json_bytes(tree).decode()
-
-
-def to_json_bytes(tree: Any) -> bytes:
-    """Write decoded values as canonical JSON in UTF-8.
-
-    Raises:
-        orjson.JSONEncodeError: The tree is deeper than 254 levels.
-    """
-    return orjson.dumps(tree, default=_special, option=_OPTIONS)
+    return orjson.dumps(tree, default=_special, option=_OPTIONS).decode()
 
 
 def _special(value: Any) -> Any:

@@ -4,6 +4,9 @@ import threading
 
 from otelchain_collector.errors import CollectorError
 
+# A full queue takes three times as much memory: a record of nothing is some 700 bytes.
+_LEAST_RECORD_BYTES = 256
+
 
 class QueueFullError(CollectorError):
     """The collector holds as many bytes as it may; the sender should retry in a moment."""
@@ -57,6 +60,16 @@ class Reservation:
         """Hold more bytes, or raise QueueFullError."""
         self._budget.take(size_bytes)
         self._held_bytes += size_bytes
+
+    def hold_records(self, count: int) -> None:
+        """Hold what so many decoded records take, where that is more than their bytes.
+
+        Raises:
+            QueueFullError: It does not fit.
+        """
+        # At most a quarter, as a request may have: what can never fit would be sent for ever.
+        most = max(0, self._budget.limit_bytes // 4 - self._held_bytes)
+        self.add(min(max(0, count * _LEAST_RECORD_BYTES - self._held_bytes), most))
 
     def release(self) -> None:
         """Give everything back; a second call changes nothing."""

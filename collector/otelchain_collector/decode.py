@@ -40,6 +40,12 @@ class Decoded:
     metric_points: list[MetricPointRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def count(self) -> int:
+        """How many records there are, of all kinds."""
+        kinds = (self.rows, self.rejected, self.pending, self.logs, self.metric_points)
+        return sum(map(len, kinds))
+
 
 def decode(request: ExportTraceServiceRequest, received_time_unix_nano: int) -> Decoded:
     """Read every span of a request; a span that cannot be stored does not touch its neighbours."""

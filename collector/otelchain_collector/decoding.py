@@ -16,6 +16,7 @@ from otelchain_collector.decode_metrics import decode_metrics
 from otelchain_collector.otlp_arrow import FlatSpans, NotTakenError
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import OtlpRequest
+from otelchain_collector.record_limit import check_json, check_protobuf
 from otelchain_collector.redaction.found import Finding
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.rows import RejectedRecord
@@ -61,7 +62,12 @@ def decode_request(
     Raises:
         MalformedRequestError: Not even its envelope can be decoded.
         StoreUnavailableError: The key of identities cannot be read or kept now.
+        TooManyRecordsError: It has too many parts.
     """
+    if request.parse is parse_protobuf:
+        check_protobuf(signal, request.body)
+    else:
+        check_json(request.body)
     if redaction is None:
         return _decode(signal, request, received_time_unix_nano, max_attribute_bytes)
     unreadable: list[RejectedRecord] = []

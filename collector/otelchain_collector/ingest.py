@@ -75,4 +75,5 @@ class Ingest:
         decoded = decode_request(
             signal, encoded, time.time_ns(), self._max_attribute_bytes, self._redaction
         )
+        reservation.hold_records(decoded.count)
         return self._writer.submit(decoded, reservation)

@@ -6,6 +6,7 @@ Encoding: lowerCamelCase keys only, hex ids in either case, enums as integers on
 as text or number, other bytes as base64, unknown keys ignored.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from otelchain_collector.otlp_fields import (
     whole_text,
 )
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest, service_name
+from otelchain_collector.record_limit import check_record_count
 from otelchain_collector.rows import RejectedRecord
 from otelchain_collector.signals import LOGS, METRIC_KINDS, METRICS, Signal
 
@@ -29,15 +31,43 @@ def parse_json(signal: Signal, body: bytes, received_time_unix_nano: int) -> Otl
 
     Raises:
         MalformedRequestError: It is not JSON, or its envelope has not the right form.
+        TooManyRecordsError: It has too many records.
     """
     request = OtlpRequest(signal.request(), len(body))
     try:
         document = as_object(_load(body), "the body")
+        check_record_count(_record_count(signal, document))
         for entry in _objects(document, signal.resources):
             _read_resource(entry, signal, request, received_time_unix_nano)
     except WrongValueError as error:
         raise MalformedRequestError(f"the body is not OTLP/JSON: {error}") from error
     return request
+
+
+def _record_count(signal: Signal, document: dict[str, Any]) -> int:
+    """Count resources, scopes and records, with what record_limit counts of the latter."""
+    count = 0
+    level: list[Any] = [document]
+    for field in (signal.resources, signal.scopes, signal.records):
+        level = list(_inner(level, _json_name(field)))
+        count += len(level)
+    if signal is METRICS:
+        data = [
+            metric[kind]
+            for metric in level
+            if isinstance(metric, dict)
+            for kind in _METRIC_KINDS & metric.keys()
+        ]
+        level = list(_inner(data, "dataPoints"))
+        count += len(level)
+    return count + sum(1 for name in ("events", "links", "exemplars") for _ in _inner(level, name))
+
+
+def _inner(entries: list[Any], name: str) -> Iterator[Any]:
+    """Yield what the lists of that name hold; other things are complained about later."""
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(inner := entry.get(name), list):
+            yield from inner
 
 
 class _Around(NamedTuple):
@@ -134,6 +164,9 @@ def _rejected(entry: Any, reason: str, around: _Around) -> RejectedRecord:
 def _json_name(field: str) -> str:
     first, *others = field.split("_")
     return first + "".join(word.title() for word in others)
+
+
+_METRIC_KINDS = frozenset(map(_json_name, METRIC_KINDS))
 
 
 def _load(body: bytes) -> Any:

@@ -27,6 +27,7 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.metrics import grpc_outcome
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError
+from otelchain_collector.record_limit import TooManyRecordsError
 from otelchain_collector.signals import SIGNALS, Signal
 from otelchain_collector.statuses import success
 from otelchain_collector.tokens import Tokens, Verdict
@@ -147,6 +148,8 @@ class Call:
             return Answer(code_pb2.INVALID_ARGUMENT, str(error))
         except TooLargeError:
             return too_large(self._receiver.max_request_bytes).answer
+        except TooManyRecordsError as error:
+            return Answer(code_pb2.RESOURCE_EXHAUSTED, str(error))
         except (QueueFullError, StoreUnavailableError) as error:
             return try_again(str(error)).answer
         except asyncio.CancelledError:  # The end of the drain; what is not committed was not kept.

@@ -32,6 +32,7 @@ from otelchain_collector.refusals import (
     write_json,
     write_protobuf,
 )
+from otelchain_collector.record_limit import TooManyRecordsError
 from otelchain_collector.signals import SIGNALS, Signal
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS, RETRY_INFO, success
 from otelchain_collector.writer import Outcome
@@ -107,6 +108,8 @@ class _Receiver:
         except TooLargeError:
             message = f"the request is larger than {self._max_request_bytes} bytes"
             return _refusal(request, 413, code_pb2.RESOURCE_EXHAUSTED, message)
+        except TooManyRecordsError as error:
+            return _refusal(request, 413, code_pb2.RESOURCE_EXHAUSTED, str(error))
         except (QueueFullError, StoreUnavailableError) as error:
             return _try_again(request, str(error))
         except asyncio.CancelledError:  # The end of the drain; what is not committed was not kept.

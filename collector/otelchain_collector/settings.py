@@ -110,9 +110,9 @@ class CollectorSettings:
         "size",
         "--queue-bytes",
         "OTELCHAIN_COLLECTOR_QUEUE_BYTES",
-        "Requests held until their commit; beyond it senders are told to try again. A full queue "
-        "takes about three times as much memory. Without it: 128MiB, or a twelfth of the "
-        "container's limit (cgroup) where that is less.",
+        "Requests held until their commit; beyond it senders are told to try again. A record "
+        "counts as 256 bytes at least. A full queue takes about three times as much memory. "
+        "Without it: 128MiB, or a twelfth of the container's limit (cgroup) where that is less.",
     )
     memory_limit_bytes: int | None = _setting(
         None,

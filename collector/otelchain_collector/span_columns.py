@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from otelchain_collector.anyvalue import to_json_bytes
+from otelchain_collector.anyvalue import to_json
 from otelchain_collector.around import LAST_TIME_UNIX_NANO
 from otelchain_collector.attribute_maps import attribute_lists
 from otelchain_collector.decode import Decoded
@@ -137,8 +137,8 @@ def _read(flat: FlatSpans) -> _Columns:
 
 
 def _json(trees: Sequence[Any]) -> pa.Array:
-    # orjson writes UTF-8, so that Arrow need not look at it again.
-    return pa.array(list(map(to_json_bytes, trees)), pa.binary()).view(pa.string())
+    # Texts, not orjson's bytes: however short they are, each holds on to some 4 KB.
+    return pa.array(list(map(to_json, trees)), pa.string())
 
 
 def _around(flat: FlatSpans, resources: list[dict[str, Any]]) -> _Columns:

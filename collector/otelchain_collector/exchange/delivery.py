@@ -18,6 +18,7 @@ from otelchain_collector.decoding import EncodedRequest, decode_request
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError
+from otelchain_collector.record_limit import TooManyRecordsError
 from otelchain_collector.redaction.stage import Redaction
 from otelchain_collector.settings import CollectorSettings
 from otelchain_collector.signals import Signal
@@ -147,6 +148,6 @@ def _decoded(
         return decode_request(
             request.signal, encoded, time.time_ns(), _MAX_ATTRIBUTE_BYTES, redaction
         )
-    except MalformedRequestError as error:
+    except (MalformedRequestError, TooManyRecordsError) as error:
         complain(request.place, request.records, str(error))
         return None

@@ -17,7 +17,12 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otelchain_collector.exchange.delivery import PROTOBUF, Request
-from otelchain_collector.exchange.otlp_json_files import REQUEST_BYTES, parts, requests_in
+from otelchain_collector.exchange.otlp_json_files import (
+    REQUEST_BYTES,
+    REQUEST_RECORDS,
+    parts,
+    requests_in,
+)
 from otelchain_collector.exchange.pages import RELATIONS, Ask, Filters, pages
 from otelchain_collector.exchange.requests import request
 from otelchain_collector.exchange.sources import MAX_DOCUMENT_BYTES, ZSTD, document
@@ -109,7 +114,8 @@ def _of_protobuf(place: str, body: bytes, complain: Complain) -> Iterator[Reques
     if signal is None:
         complain(place, len(records), "it holds no spans, log records or metrics that can be read")
         return
-    for part in _divided(envelope, len(body)):
+    whole = len(body) <= REQUEST_BYTES and len(records) <= REQUEST_RECORDS
+    for part in [envelope] if whole else _divided(envelope):
         content = part.SerializeToString()
         yield Request(signal, content, place, _count(signal, part), PROTOBUF)
 
@@ -149,23 +155,22 @@ def _read(kind: type[Message], record: bytes) -> Any:
         return None
 
 
-def _divided(envelope: Any, size_bytes: int) -> Iterator[Any]:
+def _divided(envelope: Any) -> Iterator[Any]:
     """Yield the message in parts that a collector takes."""
-    if size_bytes <= REQUEST_BYTES:
-        yield envelope
-        return
-    part, part_bytes = Envelope(), 0
+    part, part_bytes, part_records = Envelope(), 0, 0
     for resource in envelope.resources:
         for scope in resource.scopes:
             target: Any = None
             for record in scope.records:
-                if part_bytes and part_bytes + len(record) > REQUEST_BYTES:
+                too_large = part_bytes + len(record) > REQUEST_BYTES
+                if part_records and (too_large or part_records == REQUEST_RECORDS):
                     yield part
-                    part, part_bytes, target = Envelope(), 0, None
+                    part, part_bytes, part_records, target = Envelope(), 0, 0, None
                 if target is None:
                     target = _opened(part, resource, scope)
                 target.records.append(record)
                 part_bytes += len(record)
+                part_records += 1
     yield part
 
 

@@ -9,12 +9,15 @@ from otelchain_collector.exchange.pages import RELATIONS, Ask, Filters, pages
 from otelchain_collector.exchange.requests import request
 from otelchain_collector.exchange.sources import Document
 from otelchain_collector.json_document import MAX_BRACKETS
+from otelchain_collector.record_limit import MAX_RECORDS
 from otelchain_collector.signals import SIGNALS, TRACES, Signal
 
 # What a receiver takes without thinking, and an editor opens.
 _LINE_BYTES = 4 * 1024 * 1024
 # Well below what a collector takes at most by default.
 REQUEST_BYTES = 16 * 1024 * 1024
+# A quarter of what a collector takes: each may have a resource and a scope of its own, and events.
+REQUEST_RECORDS = MAX_RECORDS // 4
 
 
 def write_otlp_json(
@@ -84,7 +87,7 @@ def _requests(signal: Signal, tree: dict[str, Any], place: str) -> Iterator[Requ
         tree = _shallow(tree, MAX_BRACKETS)
         body = json.dumps({_resources(signal): tree[_resources(signal)]}).encode()
     records = list(_flat(signal, tree))
-    if len(body) <= REQUEST_BYTES:
+    if len(body) <= REQUEST_BYTES and len(records) <= REQUEST_RECORDS:
         # What is not even a list of resources is one that cannot be read.
         empty = tree[_resources(signal)] in ([], None)
         yield Request(signal, body, place, _count(records) or (0 if empty else 1))
@@ -93,7 +96,8 @@ def _requests(signal: Signal, tree: dict[str, Any], place: str) -> Iterator[Requ
     size_bytes = 0
     for placed in records:
         record_bytes = len(json.dumps(placed.record))
-        if part and size_bytes + record_bytes > REQUEST_BYTES:
+        too_large = size_bytes + record_bytes > REQUEST_BYTES or len(part) == REQUEST_RECORDS
+        if part and too_large:
             yield Request(signal, _joined(signal, part), place, _count(part))
             part, size_bytes = [], 0
         part.append(placed)
