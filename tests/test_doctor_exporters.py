@@ -246,12 +246,39 @@ def test_paths_and_empty_variables_are_taken_as_the_exporter_takes_them(
     assert (remedy or "") in said
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("CLIENT_KEY", "set OTEL_EXPORTER_OTLP_CERTIFICATE"),
+        ("TRACES_CLIENT_KEY", "set OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"),
+        ("CERTIFICATE CLIENT_KEY CLIENT_CERTIFICATE", ""),
+        ("CERTIFICATE TRACES_CLIENT_KEY", "set OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"),
+        ("TRACES_CERTIFICATE CLIENT_CERTIFICATE", "set OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERT"),
+    ],
+)
+def test_client_certificates_that_grpc_does_not_read_are_told(
+    ports: Ports, given: str, expected: str
+) -> None:
+    files = ports.files
+    paths = {"CERTIFICATE": files.ca, "CLIENT_KEY": files.client_key}
+    variables = {**GRPC, "OTEL_EXPORTER_OTLP_ENDPOINT": f"https://{ports.encrypted.grpc}"}
+    for name in given.split():
+        path = paths.get(name.removeprefix("TRACES_"), files.client_certificate)
+        variables[f"OTEL_EXPORTER_OTLP_{name}"] = str(path)
+
+    _, found = findings(**variables)
+
+    said = texts(found, "exporter", "warning")
+    assert expected in said
+    assert ("does not read" in said) is bool(expected)
+
+
 def test_a_path_that_is_there_twice_is_told_where_that_is_an_error() -> None:
     class NotFound(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_error(404)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
             pass
 
     with HTTPServer(("127.0.0.1", 0), NotFound) as server:

@@ -65,14 +65,14 @@ def exporter_settings(environment: Mapping[str, str], exporter: Exporter) -> Ite
 
 def _certificates(environment: Mapping[str, str], exporter: Exporter) -> Iterator[Finding]:
     if exporter.protocol == "grpc":
-        for name in unused_files(environment, exporter.files, exporter.signal):
+        unused = unused_files(environment, exporter.files, exporter.signal)
+        for name, missing in unused.items():
             yield Finding(
                 "exporter",
                 "warning",
-                f"the exporter over grpc shows {name} only where "
-                f"{exporter.files.names.ca_file} is set",
-                f"set {exporter.files.names.ca_file} to the authority of the collector's "
-                "certificate",
+                f"the exporter over grpc does not read {name}: it takes only those that go with "
+                "the variable of the authority",
+                f"set {missing}",
             )
         return
     used = exporter.files.names.ca_file

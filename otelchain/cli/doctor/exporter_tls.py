@@ -93,13 +93,23 @@ def files_of(environment: Mapping[str, str], protocol: str, signal: str) -> File
     return _files(environment if environment.get(names["CERTIFICATE"]) else {}, names)
 
 
-def unused_files(environment: Mapping[str, str], files: Files, signal: str) -> list[str]:
-    """Name the variables of client certificates that gRPC leaves out, having no authority."""
-    if files.ca_file is not None:
-        return []
-    prefixes = (f"{_EVERY_SIGNAL}{signal}_", _EVERY_SIGNAL)
-    names = (prefix + kind for prefix in prefixes for kind in _KINDS if kind != "CERTIFICATE")
-    return [name for name in names if environment.get(name)]
+def unused_files(environment: Mapping[str, str], files: Files, signal: str) -> dict[str, str]:
+    """Return the variables of client certificates that gRPC leaves out, and what to set for each.
+
+    It takes those that begin as the variable of the authority does, and no others.
+    """
+    if files.client_certificate or files.client_key:
+        return {}
+    own = f"{_EVERY_SIGNAL}{signal}_"
+    unused = {}
+    for kind in _KINDS[1:]:
+        if environment.get(own + kind):
+            unused[own + kind] = f"{own}CERTIFICATE"
+        elif environment.get(_EVERY_SIGNAL + kind):
+            is_for_the_signal = files.names.ca_file.startswith(own)
+            missing = own + kind if is_for_the_signal else f"{_EVERY_SIGNAL}CERTIFICATE"
+            unused[_EVERY_SIGNAL + kind] = missing
+    return unused
 
 
 def _files(environment: Mapping[str, str], names: Mapping[str, str]) -> Files:

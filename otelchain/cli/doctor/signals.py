@@ -21,15 +21,22 @@ def signals(environment: Mapping[str, str], traces: Exporter) -> Iterator[Findin
         difference = _difference(traces, other)
         if difference is None:
             continue
-        own = [name for what in _DECIDING if signal in (name := other.variable(what))]
+        own, of_traces = _own_variables(other), _own_variables(traces)
+        every = [name.replace("_TRACES_", "_") for name in of_traces]
         yield Finding(
             "exporter",
             "warning" if own else "note",
             f"{signal.lower()} {difference}",
             f"correct or unset {', '.join(own)}"
             if own
-            else "set OTEL_EXPORTER_OTLP_ENDPOINT, which is for every signal",
+            else f"set {', '.join(every)} in place of {', '.join(of_traces)}",
         )
+
+
+def _own_variables(exporter: Exporter) -> list[str]:
+    """Return the variables for its signal alone that decide where it sends."""
+    names = (*map(exporter.variable, _DECIDING), exporter.security.variable)
+    return [name for name in names if f"_{exporter.signal}_" in name]
 
 
 def _difference(traces: Exporter, other: Exporter) -> str | None:
