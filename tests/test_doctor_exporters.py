@@ -273,6 +273,27 @@ def test_client_certificates_that_grpc_does_not_read_are_told(
     assert ("does not read" in said) is bool(expected)
 
 
+@pytest.mark.parametrize("prefix", ["", "TRACES_"])
+@pytest.mark.parametrize(("given", "missing"), [("CERTIFICATE", "KEY"), ("KEY", "CERTIFICATE")])
+def test_half_a_client_certificate_is_told_and_not_tried(
+    ports: Ports, prefix: str, given: str, missing: str
+) -> None:
+    """gRPC would call abort()."""
+    files = ports.files
+    variable = f"OTEL_EXPORTER_OTLP_{prefix}"
+    code, found = findings(
+        **GRPC,
+        **{
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"https://{ports.mutual.grpc}",
+            f"{variable}CERTIFICATE": str(files.ca),
+            f"{variable}CLIENT_{given}": str(files.client_key),
+        },
+    )
+
+    assert code == 1
+    assert f"set {variable}CLIENT_{missing}" in texts(found, "certificate", "error")
+
+
 def test_a_path_that_is_there_twice_is_told_where_that_is_an_error() -> None:
     class NotFound(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

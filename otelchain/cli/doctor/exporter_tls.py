@@ -43,6 +43,13 @@ class Files:
     client_key: Path | None
     names: FileNames
 
+    @property
+    def missing_half(self) -> str:
+        """The variable that is missing where a key comes without its certificate, or it alone."""
+        if bool(self.client_key) == bool(self.client_certificate):
+            return ""
+        return self.names.client_certificate if self.client_key else self.names.client_key
+
     def context(self) -> ssl.SSLContext:
         """What the exporter over HTTP would connect with: a named authority is the only one.
 

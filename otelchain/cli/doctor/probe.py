@@ -25,6 +25,15 @@ _TRACES_PATH: Final = "/v1/traces"
 def certificates(exporter: Exporter, place: Place) -> Iterator[Finding]:
     """Find files of certificates that cannot be used; without TLS they are not needed yet."""
     files = exporter.files
+    if _would_abort(exporter):
+        yield Finding(
+            "certificate",
+            "error",
+            f"{files.names.client_certificate} and {files.names.client_key} go together: with one "
+            "of them alone gRPC ends the application's process",
+            f"set {files.missing_half}",
+        )
+        return
     try:
         files.context()
     except SourceError as error:
@@ -40,10 +49,17 @@ def certificates(exporter: Exporter, place: Place) -> Iterator[Finding]:
         yield Finding("certificate", level, str(error), _REMEDY)
 
 
+def _would_abort(exporter: Exporter) -> bool:
+    is_grpc_with_tls = exporter.protocol == "grpc" and exporter.security.is_secure
+    return is_grpc_with_tls and bool(exporter.files.missing_half)
+
+
 def probe(exporter: Exporter) -> Iterator[Finding]:
     """Send an empty request as the exporter would; nothing is stored by it."""
     if not exporter.can_be_reached or exporter.bad_headers:
         return  # `exporter_settings` has said so.
+    if _would_abort(exporter):
+        return  # `certificates` has said so.
     if exporter.protocol == "grpc":
         yield from _grpc(exporter)
     elif exporter.protocol == "http/protobuf":
