@@ -98,12 +98,15 @@ def test_a_header_that_cannot_be_sent_is_named_without_its_value(
     assert "hunter" not in json.dumps(found)
 
 
-def test_a_grpc_endpoint_may_lack_its_scheme(collector: RunningCollector) -> None:
+def test_a_grpc_endpoint_may_lack_its_scheme_where_it_is_said_to_be_insecure(
+    collector: RunningCollector,
+) -> None:
     variables = sending_to(collector, "grpc") | {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.grpc}
 
-    code, found = findings(**variables)
+    secure, _ = findings(**variables)
+    insecure, found = findings(**variables, OTEL_EXPORTER_OTLP_INSECURE="true")
 
-    assert code == 0
+    assert (secure, insecure) == (1, 0)
     assert texts(found, "exporter", "warning") == ""
 
 
@@ -250,7 +253,7 @@ def test_a_missing_token_is_said_and_none_is_shown(
         code, found = findings(**sending_to(collector, protocol))
         assert code == 1
         assert "OTEL_EXPORTER_OTLP_HEADERS" in texts(found, "port", "error")
-        assert "set OTELCHAIN_TOKEN" in texts(found, "file", "error")
+        assert "set OTELCHAIN_TOKEN" in texts(found, "collector", "note")
 
         variables = {
             **sending_to(collector, protocol),
@@ -300,43 +303,66 @@ def test_a_folder_in_place_of_the_file_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "scheme", "option", "content"),
+    ("protocol", "scheme", "kind", "content"),
     [
-        ("http/protobuf", "http", "--ca-file", None),
-        ("http/protobuf", "https", "--ca-file", None),
-        ("http/protobuf", "https", "--client-key", "not PEM"),
-        ("grpc", "https", "--ca-file", None),
-        ("grpc", "https", "--ca-file", "not PEM"),
-        ("grpc", "http", "--client-certificate", None),
+        ("http/protobuf", "http", "CERTIFICATE", None),
+        ("http/protobuf", "https", "CERTIFICATE", None),
+        ("http/protobuf", "https", "TRACES_CERTIFICATE", None),
+        ("http/protobuf", "https", "CLIENT_KEY", "not PEM"),
+        ("grpc", "https", "CERTIFICATE", None),
+        ("grpc", "https", "CERTIFICATE", "not PEM"),
+        ("grpc", "https", "TRACES_CERTIFICATE", "not PEM"),
+        ("grpc", "http", "TRACES_CERTIFICATE", None),
     ],
 )
 def test_a_certificate_file_that_cannot_be_used_is_said(
     collector: RunningCollector,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     protocol: str,
     scheme: str,
-    option: str,
+    kind: str,
     content: str | None,
 ) -> None:
+    for bundle in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(bundle, raising=False)
+    variables = sending_to(collector, protocol)
+    endpoint = variables["OTEL_EXPORTER_OTLP_ENDPOINT"].replace("http", scheme, 1)
     file = tmp_path / "file"
     if content is not None:
         file.write_text(content)
-    arguments = [option, str(file)]
-    if option == "--client-key":
-        files = Files(tmp_path / "files")
-        arguments += ["--client-certificate", str(files.client_certificate)]
-    variables = sending_to(collector, protocol)
-    endpoint = variables["OTEL_EXPORTER_OTLP_ENDPOINT"].replace("http", scheme, 1)
+    name = f"OTEL_EXPORTER_OTLP_{kind}"
+    variables |= {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, name: str(file)}
+    if kind == "CLIENT_KEY":
+        client = Files(tmp_path / "files").client_certificate
+        variables["OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"] = str(client)
 
-    code, found = findings(*arguments, **{**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
+    code, found = findings(**variables)
+
+    assert code == (1 if scheme == "https" else 0)
+    level = "error" if scheme == "https" else "warning"
+    assert f"{name} {file}" in texts(found, "certificate", level)
+
+
+@pytest.mark.parametrize("option", ["--ca-file", "--client-certificate"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_certificate_file_of_the_command_that_cannot_be_used_is_said(
+    collector: RunningCollector, tmp_path: Path, scheme: str, option: str
+) -> None:
+    file = tmp_path / "file"
+    endpoint = f"{scheme}://{collector.http}"
+
+    code, found = findings(option, str(file), "--endpoint", endpoint, **sending_to(collector))
 
     assert code == (1 if scheme == "https" else 0)
     level = "error" if scheme == "https" else "warning"
     assert f"{option} {file}" in texts(found, "certificate", level)
 
 
-def test_compression_over_grpc_is_gzip_or_not_named_at_all(collector: RunningCollector) -> None:
-    for name, is_wrong in {"none": True, "deflate": True, "gzip": False, "": False}.items():
+def test_compression_over_grpc_is_gzip_or_its_variable_is_not_set(
+    collector: RunningCollector,
+) -> None:
+    for name, is_wrong in {"none": True, "deflate": True, "gzip": False, "": True}.items():
         variables = {"OTEL_EXPORTER_OTLP_COMPRESSION": name}
         _, found = findings(**sending_to(collector, "grpc"), **variables)
         assert ("over grpc knows" in texts(found, "exporter", "error")) is is_wrong

@@ -24,6 +24,7 @@ from otelchain_collector.ingest import Ingest
 from otelchain_collector.otlp_json import parse_json
 from otelchain_collector.otlp_protobuf import parse_protobuf
 from otelchain_collector.otlp_request import MalformedRequestError, OtlpRequest
+from otelchain_collector.record_limit import TooManyRecordsError
 from otelchain_collector.refusals import (
     JSON,
     PROTOBUF,
@@ -32,7 +33,6 @@ from otelchain_collector.refusals import (
     write_json,
     write_protobuf,
 )
-from otelchain_collector.record_limit import TooManyRecordsError
 from otelchain_collector.signals import SIGNALS, Signal
 from otelchain_collector.statuses import RETRY_AFTER_SECONDS, RETRY_INFO, success
 from otelchain_collector.writer import Outcome

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import ssl
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,15 +19,23 @@ from otelchain.reading.place import Place
 from otelchain.reading.source import NO_ANSWER, SourceError
 
 _TOKEN_VARIABLE: Final = "OTELCHAIN_TOKEN"  # noqa: S105 - the name of a variable
-_SHOW_ONE: Final = "set --client-certificate and --client-key"
-_REASONS: Final = {
-    "wrong version number": "it does not speak TLS; write http://",
-    "alert certificate required": f"it wants a certificate; {_SHOW_ONE}",
-}
-_CLOSED: Final = (
-    "it closed the connection; if it speaks TLS, write https://, and if it wants a certificate, "
-    + _SHOW_ONE
-)
+
+
+@dataclass(frozen=True)
+class FileNames:
+    """What the user calls the files of certificates, for what is said about them."""
+
+    ca_file: str = "--ca-file"
+    client_certificate: str = "--client-certificate"
+    client_key: str = "--client-key"
+
+    @property
+    def show_one(self) -> str:
+        """What to do where a certificate is wanted."""
+        return f"set {self.client_certificate} and {self.client_key}"
+
+
+OPTIONS: Final = FileNames()
 
 
 def address(endpoint: str) -> str:
@@ -62,8 +71,13 @@ def token(place: Place) -> str:
     raise SourceError(f"there is no token in --token-file {place.token_file}")
 
 
-def opener(base: str, place: Place) -> OpenerDirector:
+def opener(base: str, place: Place, context: ssl.SSLContext | None = None) -> OpenerDirector:
     """Return an opener that takes no proxy to this machine, whatever the variables say.
+
+    Args:
+        base: An address.
+        place: Names the certificates.
+        context: In place of these, where TLS is spoken.
 
     Raises:
         SourceError: A certificate file cannot be used.
@@ -71,7 +85,7 @@ def opener(base: str, place: Place) -> OpenerDirector:
     parts = urlsplit(base)
     handlers: list[Any] = [_NoRedirects]
     if parts.scheme == "https":
-        handlers.append(HTTPSHandler(context=_context(place)))
+        handlers.append(HTTPSHandler(context=context or _context(place)))
     if is_loopback(parts.hostname or ""):
         handlers.append(ProxyHandler({}))
     return build_opener(*handlers)
@@ -85,19 +99,26 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def reason(error: object) -> str:
+def reason(error: object, names: FileNames = OPTIONS) -> str:
     """Say in a few words why there is no connection."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}; set --ca-file"
+        return f"its certificate is not trusted: {error.verify_message}; set {names.ca_file}"
     # With TLS 1.3 a client without a certificate may meet either.
     if isinstance(error, (ConnectionError, ssl.SSLEOFError)) and not isinstance(
         error, ConnectionRefusedError
     ):
-        return _CLOSED
+        return (
+            "it closed the connection; if it speaks TLS, write https://, and if it wants a "
+            f"certificate, {names.show_one}"
+        )
     if isinstance(error, ssl.SSLError):
         # Not every alert has a reason of its own, but all have a text.
         said = str(error.reason or error).lower().replace("_", " ")
-        return next((text for part, text in _REASONS.items() if part in said), said)
+        if "wrong version number" in said:
+            return "it does not speak TLS; write http://"
+        if "alert certificate required" in said:
+            return f"it wants a certificate; {names.show_one}"
+        return said
     if isinstance(error, TimeoutError):
         return NO_ANSWER
     if isinstance(error, OSError) and error.strerror:
@@ -112,6 +133,37 @@ class _NoRedirects(HTTPRedirectHandler):
         """Return no request."""
 
 
+def tls_context(
+    ca_file: Path | None,
+    client_certificate: Path | None,
+    client_key: Path | None,
+    names: FileNames = OPTIONS,
+    fallback: Path | None = None,
+) -> ssl.SSLContext:
+    """Return a context that trusts the named authority alone.
+
+    Args:
+        ca_file: The authority, or a folder of such.
+        client_certificate: What to show.
+        client_key: Its key.
+        names: What the user calls these files.
+        fallback: Authorities when none is named; None are the system's.
+
+    Raises:
+        SourceError: A file cannot be used.
+    """
+    trusted = ca_file or fallback
+    try:
+        context = ssl.create_default_context(
+            cafile=None if trusted is None or trusted.is_dir() else trusted,
+            capath=trusted if trusted is not None and trusted.is_dir() else None,
+        )
+    except OSError as error:
+        raise SourceError(f"cannot use {names.ca_file} {ca_file}: {_why(error)}") from error
+    _show(context, client_certificate, client_key, names)
+    return context
+
+
 def _context(place: Place) -> ssl.SSLContext:
     context = ssl.create_default_context()
     try:
@@ -119,15 +171,21 @@ def _context(place: Place) -> ssl.SSLContext:
             context.load_verify_locations(place.ca_file)
     except OSError as error:
         raise SourceError(f"cannot use --ca-file {place.ca_file}: {_why(error)}") from error
+    _show(context, place.client_certificate, place.client_key, OPTIONS)
+    return context
+
+
+def _show(
+    context: ssl.SSLContext, certificate: Path | None, key: Path | None, names: FileNames
+) -> None:
     try:
-        if place.client_certificate is not None:
-            context.load_cert_chain(place.client_certificate, place.client_key, password=lambda: "")
+        if certificate is not None:
+            context.load_cert_chain(certificate, key, password=lambda: "")
     except (OSError, ValueError) as error:
         raise SourceError(
-            f"cannot use --client-certificate {place.client_certificate} with --client-key "
-            f"{place.client_key}: {_why(error)}"
+            f"cannot use {names.client_certificate} {certificate} with {names.client_key} {key}: "
+            f"{_why(error)}"
         ) from error
-    return context
 
 
 def _why(error: Exception) -> str:

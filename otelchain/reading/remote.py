@@ -33,6 +33,18 @@ class CollectorBusyError(QueryFailed):
     """The collector cannot answer now; ask again in a second."""
 
 
+class NotAllowedError(SourceError):
+    """The collector does not permit what was asked.
+
+    Attributes:
+        is_unknown: The token that was shown is none of the collector's.
+    """
+
+    def __init__(self, text: str, *, is_unknown: bool) -> None:
+        super().__init__(text)
+        self.is_unknown = is_unknown
+
+
 class CollectorSource:
     """A running collector.
 
@@ -102,6 +114,20 @@ class CollectorSource:
         """
         return self._answer("/sql", {"sql": sql, "max_rows": max_rows})
 
+    def names(self) -> list[str]:
+        """Return the names of the queries that it answers; of all questions this costs least.
+
+        Raises:
+            NotAllowedError: The token has not the permission 'read'.
+            SourceError: No collector answers there.
+            QueryFailed: The collector refused; the text is its own.
+        """
+        text, _ = self._ask("/queries", None, _JSON)
+        try:
+            return [str(query["name"]) for query in json.loads(text)]
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceError(self._stranger("its answer has another form")) from error
+
     def reindexed(self, place: Mapping[str, Any]) -> dict[str, Any]:
         """Have the spans of a page read again; return counts, and where the next page begins.
 
@@ -168,7 +194,10 @@ class CollectorSource:
             except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
                 return SourceError(self._stranger(f"it says {error.code} {error.reason}"))
         if error.code in (401, 403):
-            return SourceError(f"{self._base} does not let you ask this: {text}; {_HOW_TO_SHOW}")
+            return NotAllowedError(
+                f"{self._base} does not let you ask this: {text}; {_HOW_TO_SHOW}",
+                is_unknown=error.code == 401 and "authorization" in self._headers,
+            )
         if error.code == 503:
             return CollectorBusyError(text)
         return QueryFailed(text)

@@ -74,24 +74,24 @@ def doctor_command(level: Level, read_all: bool, **values: Any) -> None:
 
 def _examine(place: Place, read_all: bool) -> Iterator[Finding]:
     from otelchain.cli.doctor.exporter import Exporter
+    from otelchain.cli.doctor.exporter_settings import exporter_settings
     from otelchain.cli.doctor.numbers import numbers
     from otelchain.cli.doctor.probe import certificates, probe
-    from otelchain.cli.doctor.variables import (
-        exporter_settings,
-        own_settings,
-        proxies,
-        retries,
-        switches,
-    )
+    from otelchain.cli.doctor.signals import signals
+    from otelchain.cli.doctor.variables import own_settings, proxies, retries, switches
 
     exporter = Exporter.of(os.environ)
     yield from own_settings(os.environ)
     yield from switches(os.environ)
     yield from exporter_settings(os.environ, exporter)
+    yield from signals(os.environ, exporter)
     yield from numbers(os.environ)
     yield from proxies(os.environ, exporter)
     yield from certificates(exporter, place)
-    yield from probe(exporter, place)
+    arrives = False
+    for finding in probe(exporter):
+        arrives = arrives or (finding.check, finding.level) == ("port", "ok")
+        yield finding
     yield retries(os.environ, exporter)
     try:
         from otelchain.cli.doctor.blocks import blocks
@@ -107,7 +107,7 @@ def _examine(place: Place, read_all: bool) -> Iterator[Finding]:
             "where the collector runs: pip install 'otelchain[collector]'",
         )
     else:
-        yield from database(place, exporter)
+        yield from database(place, exporter, arrives=arrives)
         if read_all:
             yield from blocks(place)
 

@@ -8,11 +8,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from otelchain.cli.doctor.exporter import Exporter
-from otelchain.cli.doctor.finding import Finding
+from otelchain.cli.doctor.finding import Finding, Level
+from otelchain.cli.doctor.probing import is_same_host
 from otelchain.cli.place import Place
 from otelchain.reading.connect import is_loopback, reason
 from otelchain.reading.file_source import FileSource
-from otelchain.reading.remote import CollectorSource
+from otelchain.reading.remote import CollectorSource, NotAllowedError
 from otelchain.reading.source import SourceError
 from otelchain_collector import discovery
 from otelchain_collector.answer import QueryFailed
@@ -25,16 +26,36 @@ from otelchain_collector.schema import LATEST_VERSION
 _VERSION: Final = "SELECT max(version), (SELECT count(*) FROM spans) FROM schema_migrations"
 _FEW_BYTES: Final = 1024**3
 _TOO_FEW_BYTES: Final = 100 * 1024**2
+_PERMISSIONS: Final = (
+    "a token with the permission 'read' may ask named queries, one with 'sql' everything; to send "
+    "spans neither is needed"
+)
 _OTHERS: Final = 0o077
 
 
-def database(place: Place, exporter: Exporter) -> Iterator[Finding]:
-    """Look at the file, at the collector that holds it, and whether the spans go there."""
+def database(place: Place, exporter: Exporter, *, arrives: bool) -> Iterator[Finding]:
+    """Look at the file, at the collector that holds it, and whether the spans go there.
+
+    Args:
+        place: The file, or the collector to ask.
+        exporter: Where the spans go.
+        arrives: The collector there takes them.
+    """
+    is_here = place.database.exists()
     if place.endpoint is None:
+        if not is_here and (arrives or _is_elsewhere(exporter)):
+            # An application needs no database beside it.
+            yield Finding("file", "note", f"there is no database {str(place.database)!r} here")
+            return
         yield from _file(place)
-        yield from _elsewhere(place, exporter)
+        yield from _elsewhere(place, exporter, arrives=arrives)
     yield from _answers(place)
-    yield from _room(place.database)
+    if is_here or place.endpoint is None:
+        yield from _room(place.database)
+
+
+def _is_elsewhere(exporter: Exporter) -> bool:
+    return exporter.address is not None and not is_loopback(exporter.address.hostname or "")
 
 
 def _file(place: Place) -> Iterator[Finding]:
@@ -78,26 +99,24 @@ def _damage(database: Path) -> Iterator[Finding]:
         )
 
 
-def _elsewhere(place: Place, exporter: Exporter) -> Iterator[Finding]:
+def _elsewhere(place: Place, exporter: Exporter, *, arrives: bool) -> Iterator[Finding]:
     found = discovery.read(place.database)
     parts = exporter.address
     if found is None or parts is None:
         return
     mine = found.grpc if exporter.protocol == "grpc" else found.http
-    if (_host(parts.hostname), parts.port) == (_host(urlsplit(f"//{mine}").hostname), _port(mine)):
+    is_same_port = parts.port == _port(mine)
+    if is_same_port and is_same_host(parts.hostname, urlsplit(f"//{mine}").hostname):
         return
     variable = "" if exporter.origin == "the default" else f"; {exporter.origin}"
     yield Finding(
         "exporter",
-        "warning",
+        # It may well be another name of this machine.
+        "note" if arrives and is_same_port else "warning",
         f"spans go to {parts.netloc}, but the collector of {str(place.database)!r} listens at "
         f"{mine}{variable}",
-        f"export OTEL_EXPORTER_OTLP_ENDPOINT={found.scheme}://{mine}",
+        f"export {exporter.setting(f'{found.scheme}://{mine}')}",
     )
-
-
-def _host(name: str | None) -> str:
-    return "loopback" if is_loopback(name or "") else name or ""
 
 
 def _port(address: str) -> int:
@@ -124,7 +143,13 @@ def _answers(place: Place) -> Iterator[Finding]:
                 )
                 return
             yield Finding("collector", "ok", f"a collector answers at {endpoint}")
+            source.names()
         [[version, spans]] = source.sql(_VERSION, 1).rows
+    except NotAllowedError as error:
+        # An application only writes; a token that is shown and unknown is a mistake.
+        level: Level = "warning" if error.is_unknown else "note"
+        yield Finding("collector", level, str(error), _PERMISSIONS)
+        return
     except (SourceError, QueryFailed) as error:
         yield Finding("file", "error", reason(str(error)))
         return

@@ -4,15 +4,19 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
-_DEFAULTS: Final = {
-    "http/protobuf": "http://localhost:4318/v1/traces",
-    "grpc": "http://localhost:4317",
-}
-_PREFIXES: Final = ("OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_")
-_TRACES_PATH: Final = "/v1/traces"
+from otelchain.cli.doctor.exporter_tls import Files, Security, files_of, security_of
+
+Signal = Literal["TRACES", "LOGS", "METRICS"]
+
+_DEFAULTS: Final = {"http/protobuf": "http://localhost:4318", "grpc": "http://localhost:4317"}
+_EVERY_SIGNAL: Final = "OTEL_EXPORTER_OTLP_"
+# gRPC's own ways of writing an address; in `dns://HOST/…` the exporter takes HOST for the address.
+_GRPC_NAME: Final = re.compile(
+    r"(dns|unix|unix-abstract|ipv4|ipv6|vsock|xds):(///)?[^/\s]\S*|unix:/\S+"
+)
 _SPACE: Final = re.compile(r"\s")
 # RFC 9110, 5.6.2, and what both transports take for a value.
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
@@ -22,27 +26,62 @@ _TIMEOUT_SECONDS: Final = 10.0
 
 @dataclass(frozen=True)
 class Exporter:
-    """The exporter that ``configure()`` would make.
+    """The exporter that ``configure()`` would make, or that of another signal.
 
     Attributes:
+        signal: What it sends.
         endpoint: Whole URL; over HTTP with its path.
         protocol: ``http/protobuf`` or ``grpc``, or what the variable says.
-        origin: Which variable the endpoint comes from.
+        security: Whether it speaks TLS, and what decided that.
+        files: The certificates that it would use with TLS.
         headers: What it sends along, names in lower case.
         timeout_seconds: For all tries of one batch.
-        compression: As the variable says; empty when it is not set.
+        compression: As the variable says; None when it is not set.
+        variables: The variable that decided, for each of ENDPOINT, PROTOCOL, HEADERS, TIMEOUT and
+            COMPRESSION that is set.
     """
 
+    signal: Signal
     endpoint: str
     protocol: str
-    origin: str
+    security: Security
+    files: Files
     headers: Mapping[str, str]
     timeout_seconds: float
-    compression: str
+    compression: str | None
+    variables: Mapping[str, str]
+
+    def variable(self, what: str) -> str:
+        """The name of the variable to change; when none is set, the one for every signal."""
+        return self.variables.get(what, _EVERY_SIGNAL + what)
+
+    @property
+    def origin(self) -> str:
+        """Which variable the endpoint comes from."""
+        return (
+            f"from {self.variable('ENDPOINT')}" if "ENDPOINT" in self.variables else "the default"
+        )
+
+    @property
+    def path(self) -> str:
+        """Where collectors take this signal over HTTP."""
+        return f"/v1/{self.signal.lower()}"
+
+    def setting(self, base: str) -> str:
+        """What to set so that it sends to ``SCHEME://HOST:PORT``."""
+        variable = self.variable("ENDPOINT")
+        # Only the variable for every signal gets the path added.
+        whole = self.protocol != "grpc" and variable != _EVERY_SIGNAL + "ENDPOINT"
+        return f"{variable}={base}{self.path if whole else ''}"
+
+    @property
+    def target(self) -> str:
+        """What gRPC gets: without scheme and path."""
+        return urlsplit(self.endpoint).netloc or self.endpoint
 
     @property
     def address(self) -> SplitResult | None:
-        """The parts of the endpoint; None when it is no address."""
+        """The parts of the endpoint; None when it is no address of a host."""
         # gRPC takes HOST:PORT alone.
         bare = self.protocol == "grpc" and "://" not in self.endpoint
         try:
@@ -53,6 +92,12 @@ class Exporter:
         return parts if usable else None
 
     @property
+    def can_be_reached(self) -> bool:
+        """Whether there is something to try."""
+        is_name = self.protocol == "grpc" and _GRPC_NAME.fullmatch(self.endpoint)
+        return bool(is_name) or self.address is not None
+
+    @property
     def bad_headers(self) -> list[str]:
         """The names of the headers that cannot be sent; never their values."""
         return sorted(
@@ -61,37 +106,43 @@ class Exporter:
             if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value))
         )
 
-    @property
-    def is_https_over_http(self) -> bool:
-        """Whether Python's HTTP library checks a certificate."""
-        return self.protocol != "grpc" and self.endpoint.startswith("https://")
-
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> "Exporter":
-        """Read the variables as OpenTelemetry's exporters do: those for traces win."""
-        protocol = _first(environment, "PROTOCOL")[1] or "http/protobuf"
-        name, endpoint = _first(environment, "ENDPOINT")
-        if not endpoint:
-            endpoint, origin = _DEFAULTS.get(protocol, ""), "the default"
-        else:
-            origin = f"from {name}"
-            if protocol != "grpc" and name == "OTEL_EXPORTER_OTLP_ENDPOINT":
-                endpoint = endpoint.rstrip("/") + _TRACES_PATH
+    def of(cls, environment: Mapping[str, str], signal: Signal = "TRACES") -> "Exporter":
+        """Read the variables as OpenTelemetry's exporters do: those for the signal win."""
+        variables = {}
+        values = {}
+        for what in ("PROTOCOL", "ENDPOINT", "HEADERS", "TIMEOUT", "COMPRESSION"):
+            for prefix in (f"{_EVERY_SIGNAL}{signal}_", _EVERY_SIGNAL):
+                if value := environment.get(prefix + what, "").strip():
+                    variables[what], values[what] = prefix + what, value
+                    break
+        protocol = values.get("PROTOCOL", "http/protobuf")
+        if protocol == "grpc":
+            # Here an empty variable is one that is set, to nothing.
+            for name, what in (
+                (f"{_EVERY_SIGNAL}{signal}_COMPRESSION", "COMPRESSION"),
+                (f"{_EVERY_SIGNAL}COMPRESSION", "COMPRESSION"),
+                (f"{_EVERY_SIGNAL}ENDPOINT", "ENDPOINT"),
+            ):
+                if environment.get(name) == "" and variables.get(what) in (
+                    None,
+                    _EVERY_SIGNAL + what,
+                ):
+                    variables[what], values[what] = name, ""
+        endpoint = values.get("ENDPOINT", _DEFAULTS.get(protocol, ""))
+        if protocol != "grpc" and variables.get("ENDPOINT") in (None, _EVERY_SIGNAL + "ENDPOINT"):
+            endpoint = f"{endpoint.removesuffix('/')}/v1/{signal.lower()}"
         return cls(
+            signal,
             endpoint,
             protocol,
-            origin,
-            _headers(_first(environment, "HEADERS")[1]),
-            _seconds(_first(environment, "TIMEOUT")[1]),
-            _first(environment, "COMPRESSION")[1].lower(),
+            security_of(environment, endpoint, protocol, signal),
+            files_of(environment, protocol, signal),
+            _headers(values.get("HEADERS", "")),
+            _seconds(values.get("TIMEOUT", "")),
+            values["COMPRESSION"].lower() if "COMPRESSION" in values else None,
+            variables,
         )
-
-
-def _first(environment: Mapping[str, str], what: str) -> tuple[str, str]:
-    for prefix in _PREFIXES:
-        if value := environment.get(prefix + what, "").strip():
-            return prefix + what, value
-    return "", ""
 
 
 def _headers(text: str) -> dict[str, str]:

@@ -5,13 +5,28 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from otelchain.cli.doctor.exporter import Exporter
 from otelchain.cli.doctor.finding import Finding
+from otelchain.reading.connect import is_loopback
 
 SECONDS: Final = 3.0
 # What a message between two machines may take.
 _MOST_SKEW_SECONDS: Final = 2.0
-TOKEN: Final = "set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20TOKEN'"  # noqa: S105
-START: Final = "start one with 'otelchain collector', or correct OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+def token(exporter: Exporter) -> str:
+    """Say what to do about a token that is missing, or may not write."""
+    return f"set {exporter.variable('HEADERS')}='authorization=Bearer%20TOKEN'"
+
+
+def start(exporter: Exporter) -> str:
+    """Say what to do where no collector is."""
+    return f"start one with 'otelchain collector', or correct {exporter.variable('ENDPOINT')}"
+
+
+def is_same_host(one: str | None, other: str | None) -> bool:
+    """Tell whether two names are one machine's, as far as the names say."""
+    return one == other or (is_loopback(one or "") and is_loopback(other or ""))
 
 
 def clock(date: str | None) -> Iterator[Finding]:

@@ -35,8 +35,6 @@ _PROXIES: Final = {
     # gRPC's C core reads these, in this order, for every scheme.
     "grpc": ("grpc_proxy", "https_proxy", "http_proxy"),
 }
-# Over gRPC it fails even on "none".
-_COMPRESSIONS: Final = {"http/protobuf": ("none", "gzip", "deflate"), "grpc": ("gzip",)}
 
 
 def own_settings(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -105,64 +103,6 @@ def switches(environment: Mapping[str, str]) -> Iterator[Finding]:
                 f"{name} is true: runs also go to LangSmith, with their content unredacted",
                 f"unset {name} unless you want that",
             )
-
-
-def exporter_settings(environment: Mapping[str, str], exporter: Exporter) -> Iterator[Finding]:
-    """Find settings of the exporter that do not do what they seem to."""
-    yield Finding(
-        "exporter",
-        "ok",
-        f"spans go to {exporter.endpoint} over {exporter.protocol} ({exporter.origin})",
-    )
-    if exporter.protocol not in _PROXIES:
-        yield Finding(
-            "exporter",
-            "error",
-            f"OTEL_EXPORTER_OTLP_PROTOCOL={exporter.protocol} is not one that configure() knows",
-            "use http/protobuf or grpc",
-        )
-    if exporter.protocol in _PROXIES and exporter.address is None:
-        yield Finding(
-            "exporter",
-            "error",
-            f"{exporter.endpoint!r} is no address ({exporter.origin})",
-            "write it as http://HOST:PORT",
-        )
-    for name in exporter.bad_headers:
-        yield Finding(
-            "exporter",
-            "error",
-            f"the header {name!r} of OTEL_EXPORTER_OTLP_HEADERS cannot be sent: a name has no "
-            "spaces, a value only characters of ASCII on one line",
-            "take the other characters out",
-        )
-    known = _COMPRESSIONS.get(exporter.protocol, ())
-    if exporter.compression and known and exporter.compression not in known:
-        yield Finding(
-            "exporter",
-            "error",
-            f"OTEL_EXPORTER_OTLP_COMPRESSION={exporter.compression} is not one that Python's "
-            f"exporter over {exporter.protocol} knows",
-            f"unset it, or set it to {' or '.join(known)}",
-        )
-    if exporter.timeout_seconds > 600:
-        yield Finding(
-            "exporter",
-            "warning",
-            f"OTEL_EXPORTER_OTLP_TIMEOUT={exporter.timeout_seconds:g} is in seconds in Python, not "
-            "in milliseconds",
-            "divide it by 1000, or unset it for 10 seconds",
-        )
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        beaten = environment.get("OTEL_EXPORTER_OTLP_CERTIFICATE")
-        if environment.get(name) and beaten and exporter.is_https_over_http:
-            yield Finding(
-                "exporter",
-                "warning",
-                f"{name} is used by the HTTP exporter instead of OTEL_EXPORTER_OTLP_CERTIFICATE",
-                f"unset {name} for the application",
-            )
-            break
 
 
 def proxies(environment: Mapping[str, str], exporter: Exporter) -> Iterator[Finding]:
