@@ -633,7 +633,7 @@ def arrivals(store: GoldenStore) -> None:
     store.add(T3, "calm", service_name="calm")
     store.reject("span_id is all zero", received_ms=1, trace_id="aa", span_id="00", name="first")
     store.reject("span_id is all zero", received_ms=2, trace_id="bb", span_id="00", name="second")
-    store.reject("trace_id has 3 bytes instead of 16", received_ms=3, trace_id="cccccc")
+    store.reject("trace_id has not 16 bytes", received_ms=3, trace_id="cccccc")
     store.reject("span_id is all zero", received_ms=4, service_name="bank", trace_id="dd")
     store.reject("attribute values nested too deep", received_ms=5, service_name=None)
     store.add_log("log-1", at_ms=10, delay_ms=5)

@@ -115,12 +115,12 @@ def in_transport(signal: str, transport: str, message: Any) -> bytes:
     ("fields", "reason"),
     [
         ({"trace_id": bytes(16)}, "trace_id is all zero"),
-        ({"trace_id": b""}, "trace_id has 0 bytes instead of 16"),
-        ({"trace_id": b"seven b"}, "trace_id has 7 bytes instead of 16"),
+        ({"trace_id": b""}, "trace_id has not 16 bytes"),
+        ({"trace_id": b"seven b"}, "trace_id has not 16 bytes"),
         ({"span_id": bytes(8)}, "span_id is all zero"),
-        ({"span_id": b"x" * 16}, "span_id has 16 bytes instead of 8"),
-        ({"parent_span_id": b"abc"}, "parent_span_id has 3 bytes instead of 8"),
-        ({"start_time_unix_nano": 2**64 - 1}, "start_time_unix_nano 18446744073709551615 is after"),
+        ({"span_id": b"x" * 16}, "span_id has not 8 bytes"),
+        ({"parent_span_id": b"abc"}, "parent_span_id has not 8 bytes"),
+        ({"start_time_unix_nano": 2**64 - 1}, "start_time_unix_nano is after"),
     ],
 )
 def test_a_span_with_an_id_or_start_that_is_not_valid(
@@ -146,7 +146,7 @@ def test_a_time_that_the_store_cannot_hold(
 
     answer = send(collector, signal, transport, among_good(signal, bad, note))
 
-    assert_rejected_alone(collector, signal, note, answer, f"{time} is after 2262-04-11")
+    assert_rejected_alone(collector, signal, note, answer, " is after 2262-04-11")
 
 
 @pytest.mark.failure("broken-utf-8")
@@ -241,7 +241,7 @@ def test_a_wrong_value_in_json(
         ("W47/95gDgQPSabYzgT/GDA==", "traceId is not hexadecimal"),
         ("0af76519 16cd43dd8448eb211c80319c", "traceId is not hexadecimal"),
         ("0af7651916cd43dd8448eb211c80319", "traceId is not hexadecimal"),
-        ("", "trace_id has 0 bytes instead of 16"),
+        ("", "trace_id has not 16 bytes"),
         (7, "traceId is not a string"),
     ],
 )

@@ -184,6 +184,18 @@ def told(found: list[dict[str, Any]]) -> list[str]:
     return [row["name"] for row in found]
 
 
+def test_the_newest_of_one_request_come_in_the_order_in_which_it_goes_on(tmp_path: Path) -> None:
+    stream, path = Stream(), tmp_path / "x.duckdb"
+    for name in "abcd":
+        stream.arrive(name, 100)
+    source = stream.store(path)
+
+    # All that is told apart is the span id, since they started together.
+    assert told(arrivals().new(source)) == ["a", "b", "c", "d"]
+    assert told(arrivals().newest(source, 10)) == ["a", "b", "c", "d"]
+    assert told(arrivals().newest(source, 2)) == ["c", "d"]
+
+
 def test_every_run_is_told_once_also_one_that_overtook_another(tmp_path: Path) -> None:
     stream, cursor, path = Stream(), arrivals(), tmp_path / "x.duckdb"
     stream.arrive("a", 100)

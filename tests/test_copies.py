@@ -248,6 +248,17 @@ def test_no_byte_of_what_a_rewriting_changed_is_left(database: Path) -> None:
     assert rows(database, "SELECT count(*) FROM spans WHERE name = '[gone]'")[0] == (1,)
 
 
+def test_a_snapshot_into_a_folder_says_so(database: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+
+    result = CliRunner().invoke(cli, ["snapshot", str(folder), "--database", str(database)])
+
+    assert result.exit_code == 2
+    assert f"{str(folder)!r} is a folder; name a file in it" in result.output
+    assert list(folder.iterdir()) == []
+
+
 def test_a_snapshot_of_a_file_holds_its_log_too_and_leaves_it_alone(database: Path) -> None:
     before, log = database.read_bytes(), log_of(database).read_bytes()
     copy = database.with_name("copy.duckdb")

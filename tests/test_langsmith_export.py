@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from langsmith.schemas import Run as LangSmithRun
 
 from exchanged import export, imported, lines, make_database, write_lines
+from otelchain.demo.many import write_many
 from otelchain_collector.rows import SpanRow
 from otlp_requests import request, span, text
 from stored_runs import SUPPORT_RUNS, TRACE, asked, make_store, run
@@ -42,6 +44,12 @@ EVERY_STATUS: Sequence[SpanRow] = (
 )
 # Columns that a run in LangSmith's shape has no place for, or that say who wrote the span.
 _OTHERS = ("dialect", "run_id", "parent_run_id", "retry_attempt", "row_id", "inputs_hash")
+
+
+_FACTS = (
+    *("model", "provider", "input_tokens", "output_tokens", "total_tokens", "cache_read_tokens"),
+    *("cache_write_tokens", "reasoning_tokens", "session_id", "user_id", "agent_name", "run_type"),
+)
 
 
 def _runs(database: Path) -> list[dict[str, Any]]:
@@ -79,6 +87,59 @@ def test_runs_of_another_dialect_come_back_as_they_were(
     assert (code, said) == (0, [f"imported: {len(rows)} records"])
     before, after = _runs(database), _runs(tmp_path / "b.duckdb")
     assert list(map(_meaning, after)) == list(map(_meaning, before))
+
+
+def test_the_facts_of_every_dialect_of_the_demo_come_back(tmp_path: Path) -> None:
+    write_many(tmp_path / "a.duckdb", 2_000, 1_796_079_894 * 10**9)
+    export("langsmith", tmp_path / "a.duckdb", "-o", str(tmp_path / "runs.jsonl"))
+    imported("langsmith", tmp_path / "b.duckdb", str(tmp_path / "runs.jsonl"))
+
+    with duckdb.connect() as both:
+        for name in ("a", "b"):
+            both.execute(f"ATTACH '{tmp_path / name}.duckdb' AS {name} (READ_ONLY)")
+        dialects = both.execute("SELECT DISTINCT dialect FROM a.spans ORDER BY ALL").fetchall()
+        # The document says where document_count is lost.
+        lost = both.execute(
+            f"""
+            SELECT old.dialect, old.run_type, old.{", old.".join(_FACTS)}, new.span_id
+            FROM a.spans AS old
+            LEFT JOIN b.spans AS new USING (trace_id, span_id)
+            WHERE ({", ".join(f"old.{fact}" for fact in _FACTS)})
+                IS DISTINCT FROM ({", ".join(f"new.{fact}" for fact in _FACTS)})
+                OR (new.document_count IS DISTINCT FROM old.document_count
+                    AND old.run_status = 'ok'
+                    AND old.outputs_attribute IS NOT NULL
+                    AND json_valid(old.attributes ->> old.outputs_attribute))
+            """
+        ).fetchall()
+
+    assert [name for [name] in dialects] == [
+        *("gen_ai", "langsmith", "openinference", "openllmetry", "otelchain")
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize(
+    ("attributes", "added"),
+    [
+        ([text("gen_ai.request.model", "gpt-4o")], {"ls_model_name": "gpt-4o"}),
+        (
+            [text("gen_ai.request.model", "gpt-4o"), text("langsmith.metadata.ls_model_name", "x")],
+            {"ls_model_name": "x"},
+        ),
+        ([text("langsmith.thread_id", "t")], {"session_id": "t"}),
+        ([text("langsmith.metadata.thread_id", "t")], {"thread_id": "t"}),
+    ],
+)
+def test_metadata_of_langsmith_gets_what_it_does_not_say(
+    attributes: list[Any], added: dict[str, str], tmp_path: Path
+) -> None:
+    sent = span(attributes=[text("langsmith.span.kind", "llm"), *attributes])
+    database = make_database(tmp_path / "a.duckdb", request(sent))
+
+    [found] = lines(export("langsmith", database))
+
+    assert found["extra"]["metadata"] == added
 
 
 def test_a_pending_run_comes_back_as_pending(tmp_path: Path) -> None:

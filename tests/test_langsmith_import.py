@@ -578,7 +578,10 @@ def test_the_collector_that_runs_stores_the_same(
 ) -> None:
     file = write_lines(tmp_path / "runs.jsonl", _traced())
 
-    assert imported("langsmith", collector.database, str(file)) == (0, ["imported: 8 records"])
+    assert imported("langsmith", collector.database, str(file)) == (
+        0,
+        ["sent to the collector: 8 records; it leaves out what it has already"],
+    )
 
     imported("langsmith", tmp_path / "t.duckdb", str(file))
     assert rows(collector.database) == rows(tmp_path / "t.duckdb")

@@ -241,7 +241,10 @@ def test_the_collector_that_runs_takes_it_and_says_what_it_rejects(
 
     assert code == 1
     assert said[0].startswith(f"{file}:4: 1 spans rejected: ")
-    assert said[1:] == ["imported: 12 records", "not imported: 1"]
+    assert said[1:] == [
+        "sent to the collector: 12 records; it leaves out what it has already",
+        "not imported: 1",
+    ]
     found: dict[str, Any] = json.loads(
         otelchain(
             *("sql", "SELECT count(*) AS runs FROM runs", "--endpoint", collector.http),

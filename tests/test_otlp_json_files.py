@@ -587,6 +587,18 @@ def test_a_document_larger_than_a_request_is_divided(
     assert contents(tmp_path / "b.duckdb") == contents(database)
 
 
+def test_an_import_says_what_was_there_already(tmp_path: Path) -> None:
+    old = span()
+    both = make_database(tmp_path / "a", request(old, span()))
+    file = write_lines(tmp_path / "in.jsonl", lines(export("otlp-json", both)))
+    database = make_database(tmp_path / "t.duckdb", request(old))
+
+    first, second = (imported("otlp-json", database, str(file)) for _ in range(2))
+
+    assert first == (0, ["imported: 1 records; 1 were there already"])
+    assert second == (0, ["imported: 0 records; 2 were there already"])
+
+
 # --- a collector that has the file open ----------------------------------------------------------
 
 
@@ -611,7 +623,8 @@ def test_import_and_export_go_through_the_collector_that_runs(
     again = imported("otlp-json", collector.database, str(file))
     code, said = imported("otlp-json", tmp_path / "b.duckdb", str(file))
 
-    assert again == (0, ["imported: 11 records"])
+    sent = "sent to the collector: 11 records; it leaves out what it has already"
+    assert again == (0, [sent])
     assert (code, said) == (0, ["imported: 11 records"])
     # The collector answers in the same bytes when everything has come back, and once.
     assert export("otlp-json", collector.database) == file.read_bytes()
@@ -629,7 +642,7 @@ def test_what_the_collector_rejects_is_told(collector: RunningCollector, tmp_pat
     assert said == [
         f"{file}:1: 1 spans rejected: span_id is all zero (1)",
         f"{file}:2: the body is not OTLP/JSON: resourceLogs is not an array",
-        "imported: 0 records",
+        "sent to the collector: 0 records; it leaves out what it has already",
         "not imported: 2",
     ]
 

@@ -185,10 +185,10 @@ def test_a_rejected_span_is_a_partial_success_with_count_and_reason(
     response = ExportTraceServiceResponse.FromString(reply.body)
     assert reply.code == 200
     assert response.partial_success.rejected_spans == 1
-    assert "span_id has 5 bytes instead of 8" in response.partial_success.error_message
+    assert "span_id has not 8 bytes" in response.partial_success.error_message
     assert names(collector, good) == ["good"]
     assert sql(collector, "SELECT reason FROM rejected_spans WHERE span_id = '73686f7274'") == [
-        ["span_id has 5 bytes instead of 8"]
+        ["span_id has not 8 bytes"]
     ]
 
 
@@ -197,7 +197,7 @@ def test_a_partial_success_in_json_writes_the_count_as_text(collector: RunningCo
 
     partial = json.loads(reply.body)["partialSuccess"]
     assert partial["rejectedSpans"] == "1"
-    assert "span_id has 5 bytes" in partial["errorMessage"]
+    assert "span_id has not 8 bytes" in partial["errorMessage"]
 
 
 def test_broken_text_costs_its_own_span_only(collector: RunningCollector) -> None:

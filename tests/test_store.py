@@ -178,6 +178,54 @@ def test_rejected_spans_are_kept_with_their_reason(store: Store) -> None:
         ]
 
 
+ROUTE = ("0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7")
+
+
+def refused(*ids: str | None, reason: str = "too late", signal: str = "traces") -> RejectedRecord:
+    trace_id, span_id = ids or ROUTE
+    return RejectedRecord(START, reason, trace_id, span_id, "step", None, signal)
+
+
+def noted(store: Store) -> int:
+    with store.database.cursor() as cursor:
+        [(count,)] = cursor.execute("SELECT count(*) FROM rejected_records").fetchall()
+    return int(count)
+
+
+def test_a_span_that_is_refused_again_for_the_same_reason_is_noted_once(tmp_path: Path) -> None:
+    for _ in range(2):  # Also by another process.
+        store = Store.open(tmp_path / "t.duckdb")
+        store.reject([refused(), refused()])
+        store.reject([refused()._replace(received_time_unix_nano=START + 1)])
+        store.close()
+    store = Store.open(tmp_path / "t.duckdb")
+
+    store.reject([refused(reason="another"), refused(ROUTE[0], "00f067aa0ba902b8")])
+
+    assert noted(store) == 3
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        refused(ROUTE[0], "0" * 16),
+        refused("0" * 32, ROUTE[1]),
+        refused(ROUTE[0][:-2], ROUTE[1]),
+        refused(None, None),
+        refused(signal="logs"),
+        refused(None, None, signal="metrics"),
+    ],
+)
+def test_records_that_nothing_tells_from_a_resend_are_all_noted(
+    store: Store, record: RejectedRecord
+) -> None:
+    for _ in range(2):
+        store.reject([record, record])
+
+    assert noted(store) == 4
+
+
 def test_a_cursor_can_neither_read_files_nor_change_settings(store: Store) -> None:
     with store.database.cursor() as cursor:
         for statement in ("SELECT * FROM read_text('/etc/hostname')", "SET threads = 1"):

@@ -23,6 +23,7 @@ from otelchain_collector.answer import (
 )
 from otelchain_collector.damage import hint
 from otelchain_collector.guard import check_sql, guard, one_line
+from otelchain_collector.huge_integers import exact
 from otelchain_collector.json_values import json_rows, readable
 from otelchain_collector.query_values import check_values, checked_casts
 from otelchain_queries import Query
@@ -60,19 +61,31 @@ def as_arrow(
     """Return an answer as an Arrow IPC stream; ``hold`` as in `as_json`."""
     reader = readable(relation).to_arrow_reader(_BATCH_ROWS)
     sink = pa.BufferOutputStream()
-    left = max_rows
-    has_more = False
-    with pa.ipc.new_stream(sink, reader.schema) as stream:
-        for batch in _bounded(reader, hold):
-            if batch.num_rows > left:
-                has_more = True
-                batch = batch.slice(0, left)
+    rows = _Rows(_bounded(reader, hold), max_rows)
+    schema, batches = exact(reader.schema, rows)
+    with pa.ipc.new_stream(sink, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    return ArrowAnswer(sink.getvalue().to_pybytes(), rows.has_more)
+
+
+class _Rows:
+    """As many rows as an answer may have; ``has_more`` says in the end whether there were more."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], most: int) -> None:
+        self._batches, self._left = batches, most
+        self.has_more = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            if batch.num_rows > self._left:
+                self.has_more = True
+                batch = batch.slice(0, self._left)
             if batch.num_rows:
-                stream.write_batch(batch)
-            left -= batch.num_rows
-            if has_more:
+                yield batch
+            self._left -= batch.num_rows
+            if self.has_more:
                 break
-    return ArrowAnswer(sink.getvalue().to_pybytes(), has_more)
 
 
 def _bounded(

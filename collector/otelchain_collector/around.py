@@ -13,7 +13,10 @@ LAST_TIME_UNIX_NANO = 2**63 - 2
 
 
 class BadRecordError(Exception):
-    """The record cannot be stored; the text is the reason."""
+    """The record cannot be stored; the text is the reason.
+
+    It has no value of the record in it, so that equal faults have equal reasons.
+    """
 
 
 class Around(NamedTuple):
@@ -105,7 +108,7 @@ def check_id(field: str, value: bytes, length: int) -> None:
         BadRecordError: It has another length, or is all zero.
     """
     if len(value) != length:
-        raise BadRecordError(f"{field} has {len(value)} bytes instead of {length}")
+        raise BadRecordError(f"{field} has not {length} bytes")
     if not any(value):
         raise BadRecordError(f"{field} is all zero")
 
@@ -117,4 +120,4 @@ def check_time(field: str, unix_nano: int) -> None:
         BadRecordError: It is too late.
     """
     if unix_nano > LAST_TIME_UNIX_NANO:
-        raise BadRecordError(f"{field} {unix_nano} is after 2262-04-11, the last day of the store")
+        raise BadRecordError(f"{field} is after 2262-04-11, the last day of the store")

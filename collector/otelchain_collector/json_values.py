@@ -50,18 +50,24 @@ def readable(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     return relation.project(", ".join(f"{value} AS {name}" for value, name in columns))
 
 
-def json_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[list[JSONValue]]:
-    """Yield the rows of a result as lists of JSON values."""
+def json_rows(
+    batches: Iterable[pa.RecordBatch], *, for_people: bool = False
+) -> Iterator[list[JSONValue]]:
+    """Yield the rows of a result as lists of JSON values; ``for_people`` as in `json_values`."""
     for batch in batches:
-        columns = [json_values(column) for column in batch.columns]
+        columns = [json_values(column, for_people=for_people) for column in batch.columns]
         yield from (list(row) for row in zip(*columns, strict=True))
 
 
-def json_values(array: pa.Array) -> list[JSONValue]:
+def json_values(array: pa.Array, *, for_people: bool = False) -> list[JSONValue]:
     """Return the values of one Arrow array as JSON values.
 
     Times become ISO 8601 text in UTC with all their digits, bytes become hexadecimal text, numbers
     that JSON lacks become null, integers beyond 64 bits and decimals become text.
+
+    Args:
+        array: The values.
+        for_people: Leave NaN and the infinities as they are, which are no JSON.
     """
     kind = array.type
     if pa.types.is_timestamp(kind):
@@ -69,16 +75,19 @@ def json_values(array: pa.Array) -> list[JSONValue]:
     if pa.types.is_date(kind):
         return _each(array.cast(pa.int32()), _date_text)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _lists(array)
+        return _lists(array, for_people)
     if pa.types.is_map(kind):
-        return _maps(array)
+        return _maps(array, for_people)
     if pa.types.is_struct(kind):
-        return _structs(array)
+        return _structs(array, for_people)
     if pa.types.is_dictionary(kind):
-        return json_values(array.dictionary_decode())
+        return json_values(array.dictionary_decode(), for_people=for_people)
     if pa.types.is_float32(kind):
         # The shortest text that is this 32-bit number, not the 64-bit number nearest to it.
-        return _each(array.cast(pa.string()), lambda text: _finite(float(text)))
+        number = float if for_people else lambda text: _finite(float(text))
+        return _each(array.cast(pa.string()), number)
+    if for_people and pa.types.is_floating(kind):
+        return _each(array, _unchanged)
     return _each(array, _scalars.get(_family(kind), _unchanged))
 
 
@@ -86,21 +95,21 @@ def _each(array: pa.Array, convert: Callable[[Any], JSONValue]) -> list[JSONValu
     return [None if value is None else convert(value) for value in array.to_pylist()]
 
 
-def _lists(array: pa.Array) -> list[JSONValue]:
+def _lists(array: pa.Array, for_people: bool) -> list[JSONValue]:
     fixed = pa.types.is_fixed_size_list(array.type)
     lengths = [array.type.list_size] * len(array) if fixed else array.value_lengths().to_pylist()
     # flatten() drops what null entries hold, so lengths find the elements again.
-    elements = iter(json_values(array.flatten()))
+    elements = iter(json_values(array.flatten(), for_people=for_people))
     return [
         list(islice(elements, length)) if there else None
         for there, length in zip(array.is_valid().to_pylist(), lengths, strict=True)
     ]
 
 
-def _maps(array: pa.Array) -> list[JSONValue]:
+def _maps(array: pa.Array, for_people: bool) -> list[JSONValue]:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    keys = json_values(array.keys[first:last])
-    items = json_values(array.items[first:last])
+    keys = json_values(array.keys[first:last], for_people=for_people)
+    items = json_values(array.items[first:last], for_people=for_people)
     offsets = array.offsets.to_pylist()
     valid = array.is_valid().to_pylist()
     return [
@@ -114,9 +123,9 @@ def _maps(array: pa.Array) -> list[JSONValue]:
     ]
 
 
-def _structs(array: pa.Array) -> list[JSONValue]:
+def _structs(array: pa.Array, for_people: bool) -> list[JSONValue]:
     names = [array.type.field(place).name for place in range(array.type.num_fields)]
-    columns = [json_values(column) for column in array.flatten()]
+    columns = [json_values(column, for_people=for_people) for column in array.flatten()]
     valid = array.is_valid().to_pylist()
     rows = zip(*columns, strict=True)
     return [

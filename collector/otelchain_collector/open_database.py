@@ -25,6 +25,7 @@ from otelchain_collector.errors import (
     StoreUnavailableError,
 )
 from otelchain_collector.guard import guard
+from otelchain_collector.owner_only import owner_only
 from otelchain_collector.salvage import LogLoss, log_of
 
 # A checkpoint of this much takes 0.5 s, on two busy cores 1.4 s; of 570 MB it took 4.7 s, more than
@@ -111,7 +112,12 @@ class OpenDatabase:
         self.clean_checkpoints = 0
         self._cursors = 0
         self._renewal_due = 0
-        self._open(PATIENCE_SECONDS)
+        self._owner_only = contextlib.ExitStack()
+        with contextlib.ExitStack() as opening:
+            if path is not None:
+                opening.enter_context(owner_only())
+            self._open(PATIENCE_SECONDS)
+            self._owner_only = opening.pop_all()
 
     def mend(self) -> None:
         """Open the file again after an error that DuckDB does not get over by itself.
@@ -179,6 +185,7 @@ class OpenDatabase:
             self._is_open = False
             self._connection.close()
         self._close_descriptor()
+        self._owner_only.close()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection for one reading thread; the caller closes it.

@@ -16,6 +16,7 @@ from otelchain_collector.damage import is_damage
 from otelchain_collector.database import STORAGE_VERSION, attached, first_line, quoted
 from otelchain_collector.drafts import draft_of
 from otelchain_collector.errors import StoreError
+from otelchain_collector.owner_only import owner_only
 from otelchain_collector.real_path import real_path
 from otelchain_collector.row_copies import Change, LeftOut, Progress, fill
 
@@ -81,7 +82,7 @@ def _finished(
 ) -> Iterator[None]:
     """Write the draft; remove it when that, or what is then done with it, fails."""
     spilled = draft.with_name(f"{draft.name}.tmp")
-    with _private():
+    with owner_only():
         try:
             # By default it is .tmp in the working directory. DuckDB removes it at the end.
             connection.execute(f"SET temp_directory = '{quoted(spilled)}'")
@@ -135,16 +136,6 @@ def _translated(database: Path) -> Iterator[None]:
             f"cannot write {database} anew: {first_line(error)}"
             f"{how if is_damage(str(error)) else ''}"
         ) from error
-
-
-@contextlib.contextmanager
-def _private() -> Iterator[None]:
-    """Make files for their owner only: they hold what users said to models."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def _remove_spilled(database: Path) -> None:

@@ -2,10 +2,11 @@
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +29,9 @@ from otelchain_collector.span_table import SPAN_SCHEMA, Spans, pc
 # Spans of the last few seconds, about 16 MB: a resend usually comes that soon.
 RECENT_SPANS = 50_000
 
+_TRACE_ID: Final = re.compile("(?!0{32})[0-9a-f]{32}", re.IGNORECASE)
+_SPAN_ID: Final = re.compile("(?!0{16})[0-9a-f]{16}", re.IGNORECASE)
+
 _logger = logging.getLogger(__name__)
 
 # A resent span has the same start, so zone maps lead the anti-join to the few row groups that can
@@ -45,8 +49,21 @@ ANTI JOIN (
 # Times at which nothing is stored, so that no block is read.
 _NOWHERE: Final = (2**63 - 1, -1)
 _INSERT_REJECTED = "INSERT INTO rejected_records BY NAME SELECT * FROM batch"
+# 30 ms of CPU for the newest million, which is as far as it looks: a client that never learns must
+# not make each commit slower than the one before.
+_REJECTED_BEFORE = """
+SELECT trace_id, span_id, reason
+FROM rejected_records
+WHERE rowid > {newest} - 1_000_000
+    AND signal = 'traces'
+    AND trace_id IN (SELECT trace_id FROM batch)
+"""
+_NEWEST_REJECTED = "SELECT coalesce(max(rowid), 0) FROM rejected_records"
 _INSERT_LOSS = "INSERT INTO wal_losses VALUES ($1, $2, $3, $4, $5)"
 _NOTED_LOGS = "SELECT file FROM wal_losses WHERE file IS NOT NULL"
+
+
+Done = TypeVar("Done")
 
 
 class Inserted(NamedTuple):
@@ -228,7 +245,7 @@ class Store:
         records.remember(fresh)
         return Inserted(stored, len(rows) - stored)
 
-    def _looking(self, write: Callable[[], int], write_unseen: Callable[[], int]) -> int:
+    def _looking(self, write: Callable[[], Done], write_unseen: Callable[[], Done]) -> Done:
         """Write what is not stored yet; where that cannot be read, write all that is there.
 
         What is stored in a damaged block cannot be read by anybody else either.
@@ -248,6 +265,9 @@ class Store:
     def reject(self, rows: Sequence[RejectedRecord], findings: Sequence[Finding] = ()) -> None:
         """Commit the notes on records that cannot be stored.
 
+        A span that was refused before for the same reason is left out. Where its ids are at fault,
+        and of other signals, nothing tells a resend from another record: each has its note.
+
         Args:
             rows: The notes.
             findings: As for insert.
@@ -255,9 +275,34 @@ class Store:
         Raises:
             StoreUnavailableError: The commit failed and may succeed later.
         """
-        table = arrow_table(rows, self._rejected_columns)
+        fresh = self._looking(lambda: self._not_rejected_before(rows), lambda: rows)
+        if not fresh:
+            return
+        table = arrow_table(fresh, self._rejected_columns)
         of_findings = findings_table.OF_REJECTED
         self._write(table, _INSERT_REJECTED, findings=findings, of_findings=of_findings)
+
+    def _not_rejected_before(self, rows: Sequence[RejectedRecord]) -> Sequence[RejectedRecord]:
+        known = {key: row for row in reversed(rows) if (key := _refusal(row))}
+        if not known:
+            return rows
+        batch = pa.table({"trace_id": [trace_id for trace_id, *_ in known]})
+        try:
+            self.database.writing.register("batch", batch)
+            [(newest,)] = self.database.writing.execute(_NEWEST_REJECTED).fetchall()
+            stored = _REJECTED_BEFORE.format(newest=newest)
+            before = set(self.database.writing.execute(stored).fetchall())
+        except duckdb.Error as error:
+            raise self.database.unavailable(error) from error
+        finally:
+            with contextlib.suppress(duckdb.Error):  # The database is gone.
+                self.database.writing.unregister("batch")
+        # Of equal ones the first.
+        return [
+            row
+            for row in rows
+            if (key := _refusal(row)) is None or (key not in before and known[key] is row)
+        ]
 
     def delete(self, statement: str, values: Mapping[str, Any]) -> int:
         """Commit a DELETE; returns how many rows it took.
@@ -357,6 +402,15 @@ class Store:
         surplus = max(0, len(self._recent) - RECENT_SPANS)
         for key in list(islice(self._recent, surplus)):  # Oldest first.
             del self._recent[key]
+
+
+def _refusal(row: RejectedRecord) -> tuple[str, str, str] | None:
+    """Return what a refused span is known by; None for one whose ids name no span."""
+    if row.signal != "traces" or row.trace_id is None or row.span_id is None:
+        return None
+    if not (_TRACE_ID.fullmatch(row.trace_id) and _SPAN_ID.fullmatch(row.span_id)):
+        return None
+    return row.trace_id, row.span_id, row.reason
 
 
 def _start_times(spans: pa.Table) -> tuple[int, int]:

@@ -65,6 +65,8 @@ class ToCollector:
     """
 
     def __init__(self, endpoint: str, place: Place, complain: "Complain") -> None:
+        # OTLP has no answer for it.
+        self.before: int | None = None
         self._base = address(endpoint)
         self._opener = opener(self._base, place)
         self._complain = complain

@@ -137,10 +137,20 @@ def _import(format_name: str, arguments: tuple[str, ...], strict: bool, place: P
             delivery(place, refused) as deliver,
         ):
             records = _send(read(files, unread, advance), deliver)
-    click.echo(f"imported: {records - refused.count} records", err=True)
+    _say(records - refused.count, deliver.before)
     if bad := unread.count + refused.count:
         click.echo(f"not imported: {bad}", err=True)
         sys.exit(_SOME_BAD)
+
+
+def _say(records: int, before: int | None) -> None:
+    """Say how many records were imported, and how many of them the store had already."""
+    if before is None:
+        text = f"sent to the collector: {records} records; it leaves out what it has already"
+    else:
+        text = f"imported: {records - before} records"
+        text += f"; {before} were there already" if before else ""
+    click.echo(text, err=True)
 
 
 def _check(format_name: str, files: "list[Source]") -> None:

@@ -30,13 +30,15 @@ def write_parquet(found: Answer | ArrowAnswer, file: Path) -> None:
     write_file(file, lambda stream: pq.write_table(rows, stream))
 
 
-def json_answer(found: Answer | ArrowAnswer) -> Answer:
-    """Return the answer with JSON values."""
+def json_answer(found: Answer | ArrowAnswer, *, for_people: bool = False) -> Answer:
+    """Return the answer with JSON values; with ``for_people`` NaN and infinities too."""
     if isinstance(found, Answer):
         return found
     rows = table(found)
     columns = tuple(Column(field.name, _kind(field.type)) for field in rows.schema)
-    return Answer(columns, list(json_rows(rows.to_batches())), found.has_more)
+    return Answer(
+        columns, list(json_rows(rows.to_batches(), for_people=for_people)), found.has_more
+    )
 
 
 def _typed(answer: Answer) -> pa.Table:
@@ -51,6 +53,8 @@ def _typed(answer: Answer) -> pa.Table:
 
 def _kind(kind: pa.DataType) -> str:
     """Return DuckDB's name for a type as far as it matters whether it is a number."""
+    if pa.types.is_boolean(kind):
+        return "BOOLEAN"
     if pa.types.is_integer(kind):
         return "BIGINT"
     if pa.types.is_floating(kind):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: Exit code when the rows are what the user wanted to fail on.
 FAILED: Final = 1
+_MORE_THAN_JSON: Final = frozenset({"parquet", "table", "csv", "markdown"})
 _FORMAT_OF: Final = {
     ".csv": "csv",
     ".json": "json",
@@ -106,8 +107,8 @@ class Showing:
 
     @property
     def wants_arrow(self) -> bool:
-        """Whether the answer is written with its types."""
-        return self.format_name == "parquet"
+        """Whether what is written says more than JSON can: types, NaN and infinities."""
+        return self.format_name in _MORE_THAN_JSON
 
     def show(
         self,
@@ -127,14 +128,20 @@ class Showing:
         from otelchain.cli.written import write_text
         from otelchain_collector.answer import Answer
 
-        if self.wants_arrow and self.output is not None:
+        if self.format_name == "parquet" and self.output is not None:
             from otelchain.cli.parquet import json_answer, write_parquet
 
             write_parquet(answer, self.output)
             answer = json_answer(answer)
         else:
-            assert isinstance(answer, Answer)
-            text = self.text(answer, drawings)
+            shown = answer
+            if not isinstance(answer, Answer):
+                from otelchain.cli.parquet import json_answer
+
+                # Conditions get the same in every format.
+                shown, answer = json_answer(answer, for_people=True), json_answer(answer)
+            assert isinstance(shown, Answer)
+            text = self.text(shown, drawings)
             if self.output is None:
                 print_text(text, self.format_name, pages=not self.no_pager)
             else:

@@ -56,6 +56,8 @@ def _check(file: Path, place: Place) -> None:
 
     if not file.absolute().parent.is_dir():
         raise SourceError(f"the folder {file.absolute().parent} does not exist; create it")
+    if file.is_dir():
+        raise SourceError(f"{str(file)!r} is a folder; name a file in it")
     if not os.access(file.absolute().parent, os.W_OK):
         raise SourceError(f"you may not write into the folder {file.absolute().parent}")
     is_itself = place.database.exists() and file.exists() and file.samefile(place.database)

@@ -1,5 +1,6 @@
 """Answer → a table that fits the terminal, or a list of records when even that is too wide."""
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -85,7 +86,7 @@ def _plans(answer: Answer) -> str:
 
 
 def _cell(value: JSONValue, kind: str, on_terminal: bool) -> str:
-    if isinstance(value, float):
+    if isinstance(value, float) and math.isfinite(value):
         # Thousandths are enough to read; other formats have every digit.
         return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.3g}"
     text = visible(plain(value))

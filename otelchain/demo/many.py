@@ -15,6 +15,7 @@ from otelchain.demo.errors import DemoError
 from otelchain.demo.services import SERVICES
 from otelchain.demo.templates import BASE_UNIX_NANO, templates
 from otelchain_collector.database import STORAGE_VERSION, ZSTD_MIN_STRING_LENGTH
+from otelchain_collector.owner_only import owner_only
 from otelchain_collector.schema import migrate
 
 DAYS: Final = 30
@@ -86,7 +87,7 @@ def _write(
         "memory_limit": _MEMORY_LIMIT,
         "zstd_min_string_length": ZSTD_MIN_STRING_LENGTH,
     }
-    with duckdb.connect(str(database), config=config) as connection:
+    with owner_only(), duckdb.connect(str(database), config=config) as connection:
         migrate(connection)
         turns = max(1, round(spans / _register(connection, seed)))
         values = {

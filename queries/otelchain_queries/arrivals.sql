@@ -33,8 +33,10 @@ picked AS (
         AND ($name = '' OR run.name = $name)
     ORDER BY
         if($newest_first::BOOLEAN, -1, 1) * arrived.received_time_unix_nano,
-        run.start_time_unix_nano,
+        if($newest_first::BOOLEAN, -1, 1) * run.start_time_unix_nano,
+        if($newest_first::BOOLEAN, run.trace_id, '') DESC,
         run.trace_id,
+        if($newest_first::BOOLEAN, run.span_id, '') DESC,
         run.span_id
     LIMIT $limit::BIGINT
 )
@@ -57,6 +59,8 @@ FROM picked
 JOIN runs AS run USING (row_id)
 ORDER BY
     if($newest_first::BOOLEAN, -1, 1) * picked.received_time_unix_nano,
-    run.start_time_unix_nano,
+    if($newest_first::BOOLEAN, -1, 1) * run.start_time_unix_nano,
+    if($newest_first::BOOLEAN, run.trace_id, '') DESC,
     run.trace_id,
+    if($newest_first::BOOLEAN, run.span_id, '') DESC,
     run.span_id;

@@ -37,7 +37,7 @@ def test_rejected_spans_are_counted_by_reason(store: GoldenStore) -> None:
         ("span_id is all zero", "traces", "bank", 1),
         ("span_id is all zero", "logs", "shop", 1),
         ("time_unix_nano is negative", "metrics", "shop", 1),
-        ("trace_id has 3 bytes instead of 16", "traces", "shop", 1),
+        ("trace_id has not 16 bytes", "traces", "shop", 1),
     ]
 
 

@@ -56,6 +56,11 @@ Complain = Callable[[str, int, str], None]
 class Delivery(Protocol):
     """Where requests go."""
 
+    @property
+    def before(self) -> int | None:
+        """How many records were left out, since they were stored before; None: nobody tells."""
+        ...
+
     def send(self, request: Request) -> None:
         """Deliver one; what is wrong with it is a complaint and not an error.
 
@@ -70,6 +75,7 @@ class Rehearsal:
 
     def __init__(self, complain: Complain) -> None:
         self._complain = complain
+        self.before: int | None = None
 
     def send(self, request: Request) -> None:
         """Complain about what would not be stored."""
@@ -111,6 +117,11 @@ class ToFile:
         self._waiting.append((request.place, self._writer.submit(found, self._budget.reserve())))
         if len(self._waiting) > _IN_FLIGHT:
             self._settle()
+
+    @property
+    def before(self) -> int:
+        """How many records were left out, since they were stored before."""
+        return 0 if self._writer is None else self._writer.counts.duplicates
 
     def finish(self) -> None:
         """Wait until all is committed, and complain about what was not stored.

@@ -29,6 +29,8 @@ _METADATA = {
     "langgraph_step": "langgraph_step",
     "langgraph_checkpoint_ns": "langgraph_checkpoint_ns",
 }
+# What an import finds in other places of a run too.
+_SAID_ELSEWHERE = ("ls_model_name", "session_id")
 _COLUMNS = (
     *("trace_id", "span_id", "parent_span_id", "start_time_unix_nano", "end_time_unix_nano"),
     *("dialect", "run_id", "parent_run_id", "run_type", "run_status", "error_type", "error"),
@@ -67,7 +69,7 @@ def _run(row: Json) -> Json:
         "start_time": time_text(row["start_time_unix_nano"]),
         "run_type": row["run_type"] if known_type else "chain",
         "end_time": None if _is_pending(row) else time_text(row["end_time_unix_nano"]),
-        "extra": {**(extra if isinstance(extra, dict) else {}), "metadata": _metadata(row)},
+        "extra": {**(extra if isinstance(extra, dict) else {}), "metadata": _metadata(row, kept)},
         "error": row["error"],
         # LangSmith has no run without.
         "inputs": {} if inputs is None else inputs,
@@ -118,13 +120,29 @@ def _uuid(own: str | None, trace_id: str, span_id: str) -> UUID:
     return found if span_id_of(found) == span_id else run_id_of(trace_id, span_id)
 
 
-def _metadata(row: Json) -> Json:
+def _metadata(row: Json, kept: Json) -> Json:
     written = _loaded(row["metadata"])
     written = written if isinstance(written, dict) else {}
-    if row["dialect"] == "langsmith":
-        return written
     facts = {name: row[column] for name, column in _METADATA.items()}
-    return _without_nothing(facts) | written
+    # LangSmith's own words stay as they are where they say it.
+    for name in _SAID_ELSEWHERE if row["dialect"] == "langsmith" else ():
+        if _says(name, written, kept):
+            del facts[name]
+    # In the order that it was written in.
+    return written | {
+        name: fact for name, fact in _without_nothing(facts).items() if name not in written
+    }
+
+
+def _says(name: str, written: Json, kept: Json) -> bool:
+    if name == "ls_model_name":
+        extra = kept.get("extra")
+        params = extra.get("invocation_params") if isinstance(extra, dict) else None
+        params = params or written.get("invocation_params")
+        return isinstance(params, dict) and bool(params.get("model") or params.get("model_name"))
+    return any(
+        each.get(key) for each in (written, kept) for key in ("thread_id", "conversation_id")
+    )
 
 
 def _usage(row: Json) -> Json:
