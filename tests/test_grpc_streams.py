@@ -79,9 +79,11 @@ def test_refused_calls_that_are_cancelled_are_a_flood_too(collector: RunningColl
             for _ in range(2_000):
                 client.h2.reset_stream(_unflushed(client, path="/a.Service/Method"))
                 client.flush()
+            ended = client.goaway()
+        # What is still on its way to a connection that was ended resets it.
         except ConnectionError:
             return
-        assert client.goaway().error_code == ErrorCodes.ENHANCE_YOUR_CALM
+        assert ended.error_code == ErrorCodes.ENHANCE_YOUR_CALM
 
 
 def _unflushed(client: Client, **head: str) -> int:
