@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -376,14 +377,27 @@ def _reader(database: Path) -> Iterator[Callable[[float], "subprocess.Popen[str]
 
 @pytest.mark.failure("locked-file")
 def test_a_collector_waits_for_a_reader_that_finishes_soon(
-    start_collector: Start, database: Path, reader: Callable[[float], "subprocess.Popen[str]"]
+    start_collector: Start,
+    database: Path,
+    tmp_path: Path,
+    reader: Callable[[float], "subprocess.Popen[str]"],
 ) -> None:
     start_collector(database).stop()
-    process = reader(1.0)
+    process = reader(60.0)
+    waits = f"waiting for process {process.pid} ("
+    log = tmp_path / "collector-1.log"
 
-    collector = start_collector(database)
+    def finish_soon() -> None:
+        while not (log.exists() and waits in log.read_text()):
+            time.sleep(0.01)
+        process.kill()
 
-    assert f"waiting for process {process.pid} (" in collector.log.read_text()
+    with ThreadPoolExecutor(1) as thread:
+        finishing = thread.submit(finish_soon)
+        collector = start_collector(database)
+        finishing.result(10)
+
+    assert waits in collector.log.read_text()
     assert post(collector.http, body(span())) == 200
 
 
