@@ -6,15 +6,17 @@ from pathlib import Path
 from time import sleep
 
 import pytest
+from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, PingAckReceived, StreamReset
-from h2.settings import SettingCodes
+from h2.settings import SettingCodes, Settings
 
 import collector_process
 import http2_fuzz
 from collector_process import RunningCollector
 from http2_client import Client, ended, message
 from http2_fuzz import MAX_REQUEST_BYTES, TOKEN
+from otelchain_collector.http2 import Http2
 from otlp_requests import body, span
 
 OK = "0"
@@ -238,3 +240,16 @@ def test_a_fault_of_the_collector_costs_one_connection_which_is_told(
     assert log.count("Traceback") == 1
     for sign in ("Fatal error", "never retrieved", "what a client has sent"):
         assert sign not in log
+
+
+def test_no_more_is_remembered_for_a_client_than_usual() -> None:
+    client = H2Connection()
+    client.local_settings = Settings(initial_values={SettingCodes.HEADER_TABLE_SIZE: 2**31})
+    client.initiate_connection()
+    server = Http2()
+    server.greet()
+
+    server.receive_data(client.data_to_send())
+
+    assert server.remote_settings.header_table_size == 2**31
+    assert server.encoder.header_table_size == 4096

@@ -18,6 +18,8 @@ MAX_UNREAD_BYTES: Final = _FRAME_BYTES + _HEADER_BLOCK_BYTES
 # Of a stream and of the connection: a message of 512 spans comes without a wait.
 _WINDOW_BYTES: Final = 2 * 1024 * 1024
 _MAX_STREAMS: Final = 128
+# The usual one (RFC 9113, 6.5.2).
+_HEADER_TABLE_BYTES: Final = 4096
 
 _CONFIG: Final = H2Configuration(
     client_side=False,
@@ -83,6 +85,12 @@ class Http2(H2Connection):
             return False
         act(stream_id, *args, **kwargs)
         return True
+
+    def _acknowledge_settings(self) -> list[Frame]:
+        frames = super()._acknowledge_settings()
+        # The client may allow us 4 GiB for names and values that we have sent it before.
+        self.encoder.header_table_size = min(self.encoder.header_table_size, _HEADER_TABLE_BYTES)
+        return frames
 
     def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
         del frame
