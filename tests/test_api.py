@@ -1,6 +1,7 @@
 """Questions over HTTP, through a real server on a free port."""
 
 import asyncio
+import contextlib
 import errno
 import http.client
 import json
@@ -528,28 +529,29 @@ def test_a_system_without_room_is_told_as_json_and_to_come_again(
         connection.close()
 
 
-def test_bodies_of_questions_have_so_much_room_together(port: int) -> None:
-    begun = []
-    for _ in range(MAX_BODIES_BYTES // (1024 * 1024)):
-        sock = socket.create_connection(("127.0.0.1", port), timeout=30)
-        sock.sendall(
-            b"POST /sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 1048576\r\n\r\n" + bytes(1024 * 1024 - 1)
-        )
-        begun.append(sock)
+def test_bodies_of_questions_have_so_much_room_together(
+    readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = ByteBudget(MAX_BODIES_BYTES)
+    monkeypatch.setattr(api, "ByteBudget", lambda _: budget)
     question = {"sql": f"SELECT 1 -- {'x' * 1000}"}
-    try:
-        wait_until(lambda: request(port, "POST", "/sql", question)[0] == 503)
+    with serving(api.routes(readers, allowed_hosts=[])) as port, contextlib.ExitStack() as open_:
+        for _ in range(MAX_BODIES_BYTES // (1024 * 1024)):
+            sock = open_.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            sock.sendall(
+                b"POST /sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 1048576\r\n\r\n" + bytes(1024 * 1024 - 1)
+            )
+        wait_until(lambda: budget.used_bytes == MAX_BODIES_BYTES - 8)
+
         status, answer = request(port, "POST", "/sql", question)
+
         assert (status, answer) == (
             503,
             {"error": "too many large questions at once; ask again in a second"},
         )
-    finally:
-        for sock in begun:
-            sock.close()
-
-    wait_until(lambda: request(port, "POST", "/sql", question)[0] == 200)
+        open_.close()
+        wait_until(lambda: request(port, "POST", "/sql", question)[0] == 200)
 
 
 @pytest.mark.parametrize(
