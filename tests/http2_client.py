@@ -23,6 +23,15 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+#: The headers of a call.
+HEAD = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": METHOD,
+    ":authority": "localhost",
+    "te": "trailers",
+    "content-type": "application/grpc",
+}
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -65,14 +74,7 @@ class Client:
 
     def begin(self, **replaced: str) -> int:
         """Send the headers of a call; names of replaced ones have ``_`` for ``-`` and no colon."""
-        headers = {
-            ":method": "POST",
-            ":scheme": "http",
-            ":path": METHOD,
-            ":authority": "localhost",
-            "te": "trailers",
-            "content-type": "application/grpc",
-        }
+        headers = dict(HEAD)
         for name, value in replaced.items():
             known = f":{name}"
             headers[known if known in headers else name.replace("_", "-")] = value

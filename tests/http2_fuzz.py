@@ -27,22 +27,14 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-from http2_client import METHOD, PREFACE, connect, message
+from http2_client import HEAD, PREFACE, connect, message
 from otlp_requests import body, span
 
 TOKEN = "sixteenlettersorso"
 #: What the collector has to be started with.
 MAX_REQUEST_BYTES = 100_000
 
-_HEAD = {
-    ":method": "POST",
-    ":scheme": "http",
-    ":path": METHOD,
-    ":authority": "localhost",
-    "te": "trailers",
-    "content-type": "application/grpc",
-    "authorization": f"Bearer {TOKEN}",
-}
+_HEAD = {**HEAD, "authorization": f"Bearer {TOKEN}"}
 # What replaces headers, and the answer: status of HTTP, and of gRPC.
 _HEADS = (
     ({}, None),

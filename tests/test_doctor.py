@@ -295,7 +295,8 @@ def test_the_file_alone_is_looked_at(tmp_path: Path) -> None:
 
 def test_a_folder_in_place_of_the_file_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "t.duckdb"
-    folder.mkdir(0o755)
+    folder.mkdir()
+    folder.chmod(0o755)  # Whatever the umask of this process is.
 
     _, found = findings("--database", str(folder))
 

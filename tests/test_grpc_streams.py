@@ -101,10 +101,7 @@ def test_a_call_that_is_cancelled_as_its_answer_gets_room_costs_no_other(
     collector: RunningCollector, *, forgotten: bool
 ) -> None:
     with Client(collector.grpc, {SettingCodes.INITIAL_WINDOW_SIZE: 0}) as client:
-        before = _answered(collector)
-        waiting = client.begin(**ALLOWED)
-        client.send(waiting, message(body(span())))
-        _wait_for_an_answer(collector, before)
+        waiting = _answered_without_room(client, collector)
         client.h2.increment_flow_control_window(1_000)
         client.h2.reset_stream(waiting, ErrorCodes.CANCEL)
         if forgotten:
@@ -121,10 +118,7 @@ def test_no_room_for_an_answer_that_nobody_waits_for_ends_nothing(
     collector: RunningCollector,
 ) -> None:
     with Client(collector.grpc, {SettingCodes.INITIAL_WINDOW_SIZE: 0}) as client:
-        before = _answered(collector)
-        waiting = client.begin(**ALLOWED)
-        client.send(waiting, message(body(span())))
-        _wait_for_an_answer(collector, before)
+        waiting = _answered_without_room(client, collector)
         client.h2.reset_stream(waiting, ErrorCodes.CANCEL)
         late = client.begin(**ALLOWED)
 
@@ -135,6 +129,15 @@ def test_no_room_for_an_answer_that_nobody_waits_for_ends_nothing(
         client.h2.increment_flow_control_window(1_000, good)
         client.send(good, message(body(span())))
         assert client.answer(good)["grpc-status"] == OK
+
+
+def _answered_without_room(client: Client, collector: RunningCollector) -> int:
+    """Make a call whose answer is there, and waits until the client has room for it."""
+    before = _answered(collector)
+    waiting = client.begin(**ALLOWED)
+    client.send(waiting, message(body(span())))
+    _wait_for_an_answer(collector, before)
+    return waiting
 
 
 def _answered(collector: RunningCollector) -> str:

@@ -184,7 +184,7 @@ class _Api:
             wanted = _Wanted(_wants_arrow(request), self._answers.reserve(), self._taking_seconds)
             return await self._answer(prepare(body, wanted), asker, wanted)
         except Refused as refused:
-            return error_answer(refused.status, str(refused), refused.headers)
+            return refused.answer()
         except (TooManyQuestionsError, StoreUnavailableError) as error:
             return error_answer(503, str(error), AGAIN)
         except QueueFullError:

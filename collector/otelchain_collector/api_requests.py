@@ -27,8 +27,12 @@ class Refused(Exception):  # noqa: N818 - an answer that is an error, not a fail
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
-        self.status = status
-        self.headers = headers
+        self._status = status
+        self._headers = headers
+
+    def answer(self) -> Response:
+        """Return the answer."""
+        return error_answer(self._status, str(self), self._headers)
 
 
 async def json_body(

@@ -1,7 +1,8 @@
 """Rows as Arrow tables with the types of the table that they go into, or why they are not."""
 
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -55,6 +56,19 @@ def arrow_table(rows: "Sequence[tuple[Any, ...]] | pa.Table", columns: pa.Schema
         return table_of(rows, columns)
     except ARROW_FAULTS as error:
         raise RowsRefusedError(without_values(error)) from error
+
+
+@contextlib.contextmanager
+def registered(connection: duckdb.DuckDBPyConnection, **tables: pa.Table) -> Iterator[None]:
+    """Let the statements in the block see tables by their names."""
+    try:
+        for name, table in tables.items():
+            connection.register(name, table)
+        yield
+    finally:
+        with contextlib.suppress(duckdb.Error):  # The database is gone.
+            for name in tables:
+                connection.unregister(name)
 
 
 def without_values(error: Exception) -> str:

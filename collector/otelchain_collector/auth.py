@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import orjson
 from google.rpc import code_pb2
 from google.rpc.status_pb2 import Status
 from starlette.applications import Starlette
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from otelchain_collector.api_requests import error_answer
 from otelchain_collector.refusals import refusal_response
 from otelchain_collector.signals import SIGNALS
 from otelchain_collector.tokens import Permission, Tokens, Verdict
@@ -111,8 +111,6 @@ def _refusal(
     status = 403 if verdict is Verdict.FORBIDDEN else 401
     headers = {"www-authenticate": _CHALLENGES[verdict].format(permission=permission)}
     if not path.startswith("/v1/"):
-        return Response(
-            orjson.dumps({"error": text}), status, headers, media_type="application/json"
-        )
+        return error_answer(status, text, headers)
     code = code_pb2.PERMISSION_DENIED if status == 403 else code_pb2.UNAUTHENTICATED
     return refusal_response(content_types, status, Status(code=code, message=text), headers)

@@ -68,11 +68,10 @@ class Checkpoints:
             StoreUnavailableError: It did not work now; nothing is lost, the log stays.
         """
         if not (self._holds or self._questions):
-            with self._watch.checkpointing():
-                self._database.checkpoint()
+            self._make()
 
-    def make_if_due(self, *, idle: bool) -> bool:
-        """Make one when the log is large enough; returns whether one was made.
+    def make_if_due(self, *, idle: bool) -> None:
+        """Make one when the log is large enough.
 
         Args:
             idle: Nobody waits for the end of it.
@@ -80,10 +79,8 @@ class Checkpoints:
         Raises:
             StoreUnavailableError: As for `make`.
         """
-        due = time.monotonic() >= self._not_before and self._is_due(idle=idle)
-        if due:
-            self.try_now()
-        return due
+        if time.monotonic() >= self._not_before and self._is_due(idle=idle):
+            self._try()
 
     def try_again(self, *, idle: bool) -> bool:
         """Make one after a commit that failed, which it may cure; returns whether one was made.
@@ -97,19 +94,18 @@ class Checkpoints:
         """
         due = idle or (time.monotonic() >= self._not_before and self._database.wal_bytes() > 0)
         if due:
-            self.try_now()
+            self._try()
         return due
 
-    def try_now(self) -> None:
-        """Make one whatever there is, since the one before it, or a commit, has failed.
-
-        Raises:
-            StoreUnavailableError: As for `make`.
-        """
+    def _try(self) -> None:
+        """Make one whoever wants none; when it fails, none is due for a while."""
         self._not_before = time.monotonic() + _AGAIN_SECONDS
+        self._make()
+        self._not_before = 0.0
+
+    def _make(self) -> None:
         with self._watch.checkpointing():
             self._database.checkpoint()
-        self._not_before = 0.0
 
     def _is_due(self, *, idle: bool) -> bool:
         log_bytes = self._database.wal_bytes()
@@ -117,8 +113,9 @@ class Checkpoints:
             return log_bytes >= HELD_WAL_BYTES
         if self._questions:
             return log_bytes >= QUESTION_WAL_BYTES
-        least_bytes = _LEAST_WAL_BYTES
-        return log_bytes >= (least_bytes if idle else checkpoint_bytes(self._database.file_bytes()))
+        if idle:
+            return log_bytes >= _LEAST_WAL_BYTES
+        return log_bytes >= checkpoint_bytes(self._database.file_bytes())
 
 
 def checkpoint_bytes(database_bytes: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from otelchain_collector.arrow_tables import registered
 from otelchain_collector.damage import is_damage
 from otelchain_collector.database import first_line
 
@@ -153,7 +154,11 @@ class Tables:
     def steps(self, due: Due) -> Iterator[Step]:
         """Return in which steps what is due goes."""
         for table, due_here in self._due(due):
-            arrivals = self._rows(table, _ARRIVALS, due_here)
+            arrivals = self._rows(
+                table,
+                _ARRIVALS.format(table=table, end=due_here.end, condition=due_here.condition),
+                due_here.values,
+            )
             for first, last in _pieces(arrivals):
                 yield Step(table, due_here, "trace_id" in self._columns[table], first, last)
 
@@ -170,17 +175,15 @@ class Tables:
         traces = pa.concat_tables(early)
         if not traces.num_rows:
             return []
-        self._cursor.register("early", traces)
         try:
-            late = [
-                self._cursor.execute(_LATE.format(table=table, end=due.end)).fetchall()
-                for table in _GOING_ON
-            ]
+            with registered(self._cursor, early=traces):
+                late = [
+                    self._cursor.execute(_LATE.format(table=table, end=due.end)).fetchall()
+                    for table in _GOING_ON
+                ]
         except duckdb.Error as error:
             _tell(error, _GOING_ON[0])
             return [int(trace) for trace in traces.column("trace").to_pylist()]
-        finally:
-            self._cursor.unregister("early")
         return [trace for rows in late for (trace,) in rows]
 
     def arrived_until(self, share: float) -> int:
@@ -188,7 +191,7 @@ class Tables:
 
         Rows need not lie in the order in which they arrived: `otelchain reindex` moves some.
         """
-        times = [row for table in self._columns for row in self._rows(table, _TIMES) if row[2]]
+        times = [row for row in self._each(_TIMES) if row[2]]
         if not times:
             return 0
         first, last = min(row[0] for row in times), max(row[1] for row in times)
@@ -207,7 +210,7 @@ class Tables:
         The others are deleted. They keep their room while somebody reads or the file is copied, and
         as long as a row stands beside them in its row group.
         """
-        alive = sum(row[0] for table in self._columns for row in self._rows(table, _COUNT))
+        alive = sum(count for (count,) in self._each(_COUNT))
         names = {"tables": list(self._columns)}
         [(with_room,)] = self._cursor.execute(_WITH_ROOM, names).fetchall()
         return min(1.0, alive / with_room) if with_room else 1.0
@@ -228,20 +231,21 @@ class Tables:
 
     def _histogram(self, first: int, last: int, width: int) -> list[tuple[int, int]]:
         counts: Counter[int] = Counter()
-        for table in self._columns:
-            sql = _HISTOGRAM.format(table=table, first=first, last=last, width=width)
-            counts.update(dict(self._rows(table, sql)))
+        for bucket, count in self._each(_HISTOGRAM, first=first, last=last, width=width):
+            counts[bucket] += count
         return sorted(counts.items())
 
-    def _rows(self, table: str, sql: str, due: Due | None = None) -> list[tuple[Any, ...]]:
+    def _each(self, sql: str, **parts: int) -> Iterator[tuple[Any, ...]]:
+        """Ask the tables one by one the same."""
+        for table in self._columns:
+            yield from self._rows(table, sql.format(table=table, **parts))
+
+    def _rows(
+        self, table: str, sql: str, values: Mapping[str, Any] | None = None
+    ) -> list[tuple[Any, ...]]:
         """Ask one table; none where it is damaged."""
-        form = {"table": table}
-        values = None
-        if due is not None:
-            form |= {"end": str(due.end), "condition": due.condition}
-            values = dict(due.values) or None
         try:
-            return self._cursor.execute(sql.format(**form), values).fetchall()
+            return self._cursor.execute(sql, dict(values) if values else None).fetchall()
         except duckdb.Error as error:
             _tell(error, table)
             return []

@@ -7,6 +7,7 @@ it, and `otelchain doctor` names those beside a database.
 import os
 import re
 import shutil
+from glob import escape
 from pathlib import Path
 from typing import Final
 
@@ -31,12 +32,8 @@ def draft_of(file: Path) -> Path:
 def abandoned(file: Path) -> list[Path]:
     """Return the drafts of a file that no running process writes, with what lies beside them."""
     file, found = real_path(file), []
-    for path in sorted(file.absolute().parent.glob(f"{_escaped(file.name)}.draft-*")):
+    for path in sorted(file.absolute().parent.glob(f"{escape(file.name)}.draft-*")):
         match = _PID.search(path.name)
         if match and not is_running(int(match["pid"])):
             found.append(path)
     return found
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([\[*?])", r"[\1]", name)

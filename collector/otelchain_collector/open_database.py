@@ -180,11 +180,9 @@ class OpenDatabase:
         if self._is_open and self.wal_bytes() <= CLOSING_CHECKPOINT_WAL_BYTES:
             with contextlib.suppress(duckdb.Error):
                 self._move_log()
-        self.writing.close()
         with self._lock:
             self._is_open = False
-            self._connection.close()
-        self._close_descriptor()
+            self._close_connections()
         self._owner_only.close()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -327,9 +325,6 @@ class OpenDatabase:
         for connection in (self.writing, self._connection):
             with contextlib.suppress(duckdb.Error):
                 connection.close()
-        self._close_descriptor()
-
-    def _close_descriptor(self) -> None:
         with self._lock:
             if self._descriptor is not None:
                 os.close(self._descriptor)
@@ -343,11 +338,9 @@ class OpenDatabase:
 
 def _interrupted(cursor: duckdb.DuckDBPyConnection) -> bool:
     """Interrupt what runs on a cursor; False when it is closed."""
-    try:
+    with contextlib.suppress(duckdb.Error):
         cursor.interrupt()
-    except duckdb.Error:
-        return False
-    return True
+    return not _is_closed(cursor)
 
 
 def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:

@@ -113,7 +113,7 @@ class _Pages:
             self._hosts.check(request)
             return json_answer(await answer())
         except Refused as refused:
-            return error_answer(refused.status, str(refused), refused.headers)
+            return refused.answer()
         except WrongHostError as error:
             return error_answer(400, str(error))
         # QueryFailed: the collector stops, or there is no memory now.

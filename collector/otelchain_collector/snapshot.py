@@ -69,7 +69,7 @@ class _Snapshots:
         except WrongHostError as error:
             return error_answer(400, str(error))
         except Refused as refused:
-            return error_answer(refused.status, str(refused))
+            return refused.answer()
         except StoreUnavailableError as error:
             return error_answer(503, f"no snapshot now: {error}", AGAIN)
         except ClientDisconnect:

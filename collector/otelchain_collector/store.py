@@ -1,6 +1,5 @@
 """Rows into the database: each record once, all of a batch or none (from the writer)."""
 
-import contextlib
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,13 @@ import duckdb
 import pyarrow as pa
 
 from otelchain_collector import findings_table, rules
-from otelchain_collector.arrow_tables import ROW_FAULTS, arrow_schema, arrow_table, without_values
+from otelchain_collector.arrow_tables import (
+    ROW_FAULTS,
+    arrow_schema,
+    arrow_table,
+    registered,
+    without_values,
+)
 from otelchain_collector.database import DEFAULT_MEMORY_LIMIT_BYTES
 from otelchain_collector.errors import DamagedFileError, RowsRefusedError
 from otelchain_collector.identified import IdentifiedRecords, Range
@@ -287,16 +292,13 @@ class Store:
         if not known:
             return rows
         batch = pa.table({"trace_id": [trace_id for trace_id, *_ in known]})
+        writing = self.database.writing
         try:
-            self.database.writing.register("batch", batch)
-            [(newest,)] = self.database.writing.execute(_NEWEST_REJECTED).fetchall()
-            stored = _REJECTED_BEFORE.format(newest=newest)
-            before = set(self.database.writing.execute(stored).fetchall())
+            with registered(writing, batch=batch):
+                [(newest,)] = writing.execute(_NEWEST_REJECTED).fetchall()
+                before = set(writing.execute(_REJECTED_BEFORE.format(newest=newest)).fetchall())
         except duckdb.Error as error:
             raise self.database.unavailable(error) from error
-        finally:
-            with contextlib.suppress(duckdb.Error):  # The database is gone.
-                self.database.writing.unregister("batch")
         # Of equal ones the first.
         return [
             row
@@ -322,18 +324,15 @@ class Store:
         Raises:
             StoreUnavailableError: The commit failed and may succeed later.
         """
+        writing = self.database.writing
         try:
-            self.database.writing.register("batch", rows)
-            with self.database.transaction():
+            with registered(writing, batch=rows), self.database.transaction():
                 for statement in statements:
-                    self.database.writing.execute(statement)
+                    writing.execute(statement)
             # Some may be pending now, or no longer.
-            self._pending = PendingSpans(self.database.writing)
+            self._pending = PendingSpans(writing)
         except duckdb.Error as error:
             raise self.database.unavailable(error, "cannot change spans: ") from error
-        finally:
-            with contextlib.suppress(duckdb.Error):  # The database is gone.
-                self.database.writing.unregister("batch")
 
     def rules_applied(self) -> None:
         """Take down that every row has been read by the rules of this version.
@@ -371,31 +370,27 @@ class Store:
         of_findings: str,
     ) -> int:
         """Run statements on rows, all or none; return how many rows the first one added."""
+        writing = self.database.writing
+        tables = {"batch": rows}
         try:
-            self.database.writing.register("batch", rows)
-            if not others and not findings:
-                [(count,)] = self.database.writing.execute(first).fetchall()
+            if findings:
+                tables["findings"] = findings_table.findings_table(findings)
+            with registered(writing, **tables):
+                if not others and not findings:
+                    [(count,)] = writing.execute(first).fetchall()
+                    return int(count)
+                with self.database.transaction():
+                    if findings:
+                        # Before the records: what counts is what is not stored yet.
+                        writing.execute(of_findings)
+                    [(count,)] = writing.execute(first).fetchall()
+                    for statement in others:
+                        writing.execute(statement)
                 return int(count)
-            with self.database.transaction():
-                if findings:
-                    # Before the records: what counts is what is not stored yet.
-                    self.database.writing.register(
-                        "findings", findings_table.findings_table(findings)
-                    )
-                    self.database.writing.execute(of_findings)
-                [(count,)] = self.database.writing.execute(first).fetchall()
-                for statement in others:
-                    self.database.writing.execute(statement)
-            return int(count)
         except ROW_FAULTS as error:
             raise RowsRefusedError(without_values(error)) from error
         except duckdb.Error as error:
             raise self.database.unavailable(error) from error
-        finally:
-            with contextlib.suppress(duckdb.Error):  # The database is gone.
-                self.database.writing.unregister("batch")
-                if findings:
-                    self.database.writing.unregister("findings")
 
     def _remember(self, keys: Sequence[str]) -> None:
         self._recent.update(dict.fromkeys(keys))

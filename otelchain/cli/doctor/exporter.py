@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from otelchain.cli.doctor.exporter_tls import Files, Security, files_of, security_of
+from otelchain.cli.doctor.exporter_tls import EVERY_SIGNAL, Files, Security, files_of, security_of
 
 Signal = Literal["TRACES", "LOGS", "METRICS"]
 
 _DEFAULTS: Final = {"http/protobuf": "http://localhost:4318", "grpc": "http://localhost:4317"}
-_EVERY_SIGNAL: Final = "OTEL_EXPORTER_OTLP_"
 # gRPC's own ways of writing an address; in `dns://HOST/…` the exporter takes HOST for the address.
 _GRPC_NAME: Final = re.compile(
     r"(dns|unix|unix-abstract|ipv4|ipv6|vsock|xds):(///)?[^/\s]\S*|unix:/\S+"
@@ -53,7 +52,7 @@ class Exporter:
 
     def variable(self, what: str) -> str:
         """The name of the variable to change; when none is set, the one for every signal."""
-        return self.variables.get(what, _EVERY_SIGNAL + what)
+        return self.variables.get(what, EVERY_SIGNAL + what)
 
     @property
     def origin(self) -> str:
@@ -71,7 +70,7 @@ class Exporter:
         """What to set so that it sends to ``SCHEME://HOST:PORT``."""
         variable = self.variable("ENDPOINT")
         # Only the variable for every signal gets the path added.
-        whole = self.protocol != "grpc" and variable != _EVERY_SIGNAL + "ENDPOINT"
+        whole = self.protocol != "grpc" and variable != EVERY_SIGNAL + "ENDPOINT"
         return f"{variable}={base}{self.path if whole else ''}"
 
     @property
@@ -112,7 +111,7 @@ class Exporter:
         variables = {}
         values = {}
         for what in ("PROTOCOL", "ENDPOINT", "HEADERS", "TIMEOUT", "COMPRESSION"):
-            for prefix in (f"{_EVERY_SIGNAL}{signal}_", _EVERY_SIGNAL):
+            for prefix in (f"{EVERY_SIGNAL}{signal}_", EVERY_SIGNAL):
                 if value := environment.get(prefix + what, "").strip():
                     variables[what], values[what] = prefix + what, value
                     break
@@ -120,17 +119,17 @@ class Exporter:
         if protocol == "grpc":
             # Here an empty variable is one that is set, to nothing.
             for name, what in (
-                (f"{_EVERY_SIGNAL}{signal}_COMPRESSION", "COMPRESSION"),
-                (f"{_EVERY_SIGNAL}COMPRESSION", "COMPRESSION"),
-                (f"{_EVERY_SIGNAL}ENDPOINT", "ENDPOINT"),
+                (f"{EVERY_SIGNAL}{signal}_COMPRESSION", "COMPRESSION"),
+                (f"{EVERY_SIGNAL}COMPRESSION", "COMPRESSION"),
+                (f"{EVERY_SIGNAL}ENDPOINT", "ENDPOINT"),
             ):
                 if environment.get(name) == "" and variables.get(what) in (
                     None,
-                    _EVERY_SIGNAL + what,
+                    EVERY_SIGNAL + what,
                 ):
                     variables[what], values[what] = name, ""
         endpoint = values.get("ENDPOINT", _DEFAULTS.get(protocol, ""))
-        if protocol != "grpc" and variables.get("ENDPOINT") in (None, _EVERY_SIGNAL + "ENDPOINT"):
+        if protocol != "grpc" and variables.get("ENDPOINT") in (None, EVERY_SIGNAL + "ENDPOINT"):
             endpoint = f"{endpoint.removesuffix('/')}/v1/{signal.lower()}"
         return cls(
             signal,

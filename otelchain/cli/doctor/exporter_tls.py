@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from otelchain.reading.connect import FileNames, tls_context
 
-_EVERY_SIGNAL: Final = "OTEL_EXPORTER_OTLP_"
+#: How the variables begin that are for traces, logs and metrics alike.
+EVERY_SIGNAL: Final = "OTEL_EXPORTER_OTLP_"
 _KINDS: Final = ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
 #: What Python's HTTP library prefers to the exporter's own.
 BUNDLES: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -73,7 +74,7 @@ def security_of(
     scheme = parts.scheme if parts.netloc else ""
     if protocol != "grpc" or scheme == "https":
         return Security(scheme == "https", "", scheme)
-    for variable in (f"{_EVERY_SIGNAL}{signal}_INSECURE", f"{_EVERY_SIGNAL}INSECURE"):
+    for variable in (f"{EVERY_SIGNAL}{signal}_INSECURE", f"{EVERY_SIGNAL}INSECURE"):
         # Empty is set, too: to something that is not true.
         if (value := environment.get(variable)) is not None:
             return Security(value.lower() != "true", variable, scheme)
@@ -82,10 +83,10 @@ def security_of(
 
 def files_of(environment: Mapping[str, str], protocol: str, signal: str) -> Files:
     """Read the variables for certificates as the exporters do."""
-    own = f"{_EVERY_SIGNAL}{signal}_"
+    own = f"{EVERY_SIGNAL}{signal}_"
     if protocol != "grpc":
         names = {
-            kind: own + kind if environment.get(own + kind) else _EVERY_SIGNAL + kind
+            kind: own + kind if environment.get(own + kind) else EVERY_SIGNAL + kind
             for kind in _KINDS
         }
         bundle = next((name for name in BUNDLES if environment.get(name)), names["CERTIFICATE"])
@@ -95,7 +96,7 @@ def files_of(environment: Mapping[str, str], protocol: str, signal: str) -> File
     if is_named and environment.get(f"{own}INSECURE", "").lower() != "true":
         prefix = own
     else:
-        prefix = _EVERY_SIGNAL
+        prefix = EVERY_SIGNAL
     names = {kind: prefix + kind for kind in _KINDS}
     return _files(environment if environment.get(names["CERTIFICATE"]) else {}, names)
 
@@ -107,15 +108,15 @@ def unused_files(environment: Mapping[str, str], files: Files, signal: str) -> d
     """
     if files.client_certificate or files.client_key:
         return {}
-    own = f"{_EVERY_SIGNAL}{signal}_"
+    own = f"{EVERY_SIGNAL}{signal}_"
     unused = {}
     for kind in _KINDS[1:]:
         if environment.get(own + kind):
             unused[own + kind] = f"{own}CERTIFICATE"
-        elif environment.get(_EVERY_SIGNAL + kind):
+        elif environment.get(EVERY_SIGNAL + kind):
             is_for_the_signal = files.names.ca_file.startswith(own)
-            missing = own + kind if is_for_the_signal else f"{_EVERY_SIGNAL}CERTIFICATE"
-            unused[_EVERY_SIGNAL + kind] = missing
+            missing = own + kind if is_for_the_signal else f"{EVERY_SIGNAL}CERTIFICATE"
+            unused[EVERY_SIGNAL + kind] = missing
     return unused
 
 
